@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
 from ._runtime.threads import one_blas_thread
 from .calibration import effective_size, nearest_weights
-from .constraints.linear import ALMOST, TOL, LinearConstraints
+from .constraints.linear import ALMOST, TOL
 from .frames.categories import Indicators
 from .geometry.convex.reach import span
 from .geometry.convex.whole import nearest_whole
@@ -404,7 +404,7 @@ def parent_weights(totals, numbers):
     ndarray of shape (n_train,)
         They sum to ``totals.n``.
     """
-    n, sums, counts = len(numbers), totals.sums, _with_number(totals)
+    n, sums, counts = len(numbers), totals.sums, totals.counts
     weights = _nearest(counts, np.full(n, totals.n / n))
     values = counts.coefficients @ weights
     missed = np.abs(counts.missing(values))
@@ -441,13 +441,6 @@ def _nearest(system, near):
     return nearest_weights(system.coefficients, *ends, near, *limits, TOL, 60)[0]
 
 
-def _with_number(totals):
-    """The number of new rows, and what is counted, as sums of weights."""
-    number, every = np.array([float(totals.n)]), np.ones((1, len(totals.codes)))
-    rows = LinearConstraints(every, number, number, (), labels=("the number of rows",))
-    return rows.stack(totals.counts)
-
-
 def choose_seeds(totals, weights, rng):
     """Choose training rows (n,) that new ones start from, and take their categories of.
 
@@ -458,8 +451,16 @@ def choose_seeds(totals, weights, rng):
     _, first, cell = np.unique(
         totals.codes, axis=0, return_index=True, return_inverse=True
     )
-    counts = _whole_counts(totals, first, np.bincount(cell.ravel(), weights))
-    chosen = []
+    asked, near, chosen = totals.counts, np.bincount(cell.ravel(), weights), []
+    try:
+        ends = asked.lower, asked.upper
+        counts = nearest_whole(near, asked.coefficients[:, first], *ends).astype(int)
+    except ValueError:
+        raise ValueError(
+            f"No whole numbers of rows with the counts of "
+            f"{' and '.join(totals.counted)} were found. Give one a tolerance: "
+            "column_total(..., rtol=)."
+        ) from None
     for k in np.flatnonzero(counts):
         members = np.flatnonzero(cell.ravel() == k)
         members = members[np.argsort(weights[members], kind="stable")]
@@ -469,21 +470,3 @@ def choose_seeds(totals, weights, rng):
         places = np.searchsorted(below, places, side="right")
         chosen.append(members[np.minimum(places, len(members) - 1)])
     return rng.permutation(np.concatenate(chosen))
-
-
-def _whole_counts(totals, cells, near):
-    """Whole numbers of rows of each cell, next to weights, with the counts asked for.
-
-    ``cells`` (n_cells,) are rows of theirs.
-    """
-    counts = _with_number(totals)
-    ends = counts.lower, counts.upper
-    try:
-        whole = nearest_whole(near, counts.coefficients[:, cells], *ends)
-    except ValueError:
-        raise ValueError(
-            f"No whole numbers of rows with the counts of "
-            f"{' and '.join(totals.counted)} were found. Give one a tolerance: "
-            "column_total(..., rtol=)."
-        ) from None
-    return whole.astype(int)

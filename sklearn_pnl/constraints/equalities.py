@@ -31,16 +31,6 @@ def no_equations(d):
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
-class NearEquation(NamedTuple):
-    """A column that others nearly give: how it follows where discrete ones change.
-
-    Coefficients (D,) are of discrete columns, and of pivots of later equations.
-    """
-
-    pivot: int
-    coefficients: np.ndarray
-
-
 def search_equalities(rows, ends, shape, ranks, precision, steps):
     """Look for equalities of the columns of rows (n, D), exact or nearly.
 
@@ -68,8 +58,9 @@ def search_equalities(rows, ends, shape, ranks, precision, steps):
         Which of the two-valued columns one links.
     equations : Equations
         Those that hold exactly.
-    near : list of NearEquation
-        Those of others that discrete columns are in.
+    near : list of (int, ndarray of shape (D,))
+        A column that others nearly give, and how it follows where discrete ones, or
+        such columns later in the list, change.
     """
     columns, whole = np.flatnonzero(np.less(*ends)), rows
     if np.isnan(ends[0]).any():
@@ -146,7 +137,7 @@ def _factored(rows, columns, whole, ranks, precision):
 
 
 def _near_equations(whole, columns, ranks, steps):
-    """:class:`NearEquation` of some columns (c,), the finest first.
+    """How some columns (c,) follow discrete ones, the finest first.
 
     A column is regressed on those that are no earlier pivots, whose part of the inverse
     correlations is what is left of them without it. Columns count whose rounding moves
@@ -175,7 +166,7 @@ def _near_equations(whole, columns, ranks, steps):
     for p, follows in found:
         coefficients = np.zeros(whole.shape[1])
         coefficients[columns] = np.where(is_discrete, follows, 0.0)
-        equations.append(NearEquation(columns[p], coefficients))
+        equations.append((columns[p], coefficients))
     return equations
 
 

@@ -59,8 +59,9 @@ class Structure:
     pivots : ndarray of int of shape (k,)
         Column that each equality gives, with coefficient 1, which is in no other.
     support : ValueSupport or None
-    near : list of NearEquation
-        How columns follow discrete ones that they are nearly linear functions of.
+    near : list of tuple
+        Columns that are nearly linear functions of discrete ones, with the
+        coefficients (D,) by which they follow them.
     """
 
     table: Any
@@ -228,7 +229,9 @@ class Structure:
         return replace(system, lower=lower, upper=np.where(lacks, np.inf, system.upper))
 
 
-def find_structure(table, value_support, extrapolation, equalities):
+def find_structure(
+    table, value_support=None, extrapolation=0.0, equalities="auto", with_orders=True
+):
     """What the columns of all rows of a table keep.
 
     Parameters
@@ -239,63 +242,53 @@ def find_structure(table, value_support, extrapolation, equalities):
     extrapolation : float or None
         How far limits lie beyond the range of a column, as a share of it.
     equalities : "auto", constraint, sequence of them, or None
+    with_orders : bool
+        Whether orders are looked for.
 
     Returns
     -------
     structure : Structure
     """
-    sparse = table.sparse_rows
+    sparse, steps, support = table.sparse_rows, table.steps, None
     if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
         ends = (sparse.min(axis=0), sparse.max(axis=0))
         rows = np.array([end.toarray().ravel() for end in ends], float)
-        low, high = limits(*rows, extrapolation, table.steps, False)
+        low, high = limits(*rows, extrapolation, steps, False)
         whole = table.without_rows()
-        return Structure.plain(whole, rows, steps=table.steps, low=low, high=high)
-    given = None
-    if not isinstance(equalities, str):
-        given = echelon_of(resolve_equalities(equalities, table))
-    return _structure_of(table, value_support, extrapolation, given)
-
-
-def _structure_of(
-    table, value_support=None, extrapolation=0.0, given=None, with_orders=True
-):
-    """The structure of all rows, with :class:`Equations` that are given or found."""
-    rows = table.numbers().astype(np.float64, copy=False)
-    shape = None if len(table.shape) == 1 else table.shape
-    support, steps = None, table.steps
-    if value_support is not None and shape is None:
+        return Structure.plain(whole, rows, steps=steps, low=low, high=high)
+    rows, is_flat = (
+        table.numbers().astype(np.float64, copy=False),
+        len(table.shape) == 1,
+    )
+    if value_support is not None and is_flat:
         support = find_value_support(rows, table)
         steps = support.steps
     ends = least, most = ends_of(rows)
     if np.isnan(least).any():
         least, most = ends_seen(rows)
-    binary = np.zeros(len(least), bool)
-    if shape is None:
-        binary = _two_valued(rows, least, most)
+    binary, width = _two_valued(rows, least, most) & is_flat, most - least
     low, high = limits(least, most, extrapolation, steps, binary)
-    linked, equations, near = False, given, []
-    if given is None:
+    linked, near, names = False, [], table.feature_names
+    if isinstance(equalities, str):
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
-        jumps = np.where(binary, most - least, steps)
         involved, linked, equations, near = search_equalities(
-            rows, ends, shape, ranks, table.precision, jumps
-        )
+            rows, ends, None if is_flat else table.shape, ranks, table.precision,
+            np.where(binary, width, steps),
+        )  # fmt: skip
     else:
-        involved = given.coefficients.any(axis=0)
+        equations = echelon_of(resolve_equalities(equalities, table))
+        involved = equations.coefficients.any(axis=0)
     orders = np.empty((0, 2), int)
-    if shape is None and with_orders:
+    if is_flat and with_orders:
         orders = find_orders(rows, low, high, table.times)
-    blocks = _blocks(rows[:, binary], least[binary], most[binary], linked)
     a, values, pivots = equations
-    width, names = most - least, table.feature_names
-    ranges = np.where(np.isfinite(width), width, 0)
     return Structure(
         table.without_rows(), low, high, least, most,
         np.where(binary & (least == 0), width, steps),
-        LinearConstraints(a, values, values, names, ranges),
-        LinearConstraints.empty(names), orders, binary, blocks, involved & ~binary,
-        pivots, support, near,
+        LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
+        LinearConstraints.empty(names), orders, binary,
+        _blocks(rows[:, binary], least[binary], most[binary], linked),
+        involved & ~binary, pivots, support, near,
     )  # fmt: skip
 
 
@@ -430,7 +423,7 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    return _structure_of(table, with_orders=False).public_equalities
+    return find_structure(table, with_orders=False).public_equalities
 
 
 def resolve_equalities(equalities, table):
@@ -454,7 +447,7 @@ def resolve_equalities(equalities, table):
     if equalities is None:
         return LinearConstraints.empty(table.feature_names)
     if isinstance(equalities, str):
-        return _structure_of(table, with_orders=False).equalities
+        return find_structure(table, with_orders=False).equalities
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")

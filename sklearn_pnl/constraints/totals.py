@@ -350,7 +350,7 @@ class Totals:
     sums : Sums
         Of numbers.
     counts : LinearConstraints
-        By category, of weights of the training rows.
+        The number of rows, and counts by category, of weights of the training rows.
     codes : ndarray of int of shape (n_train, 1 + n_counted)
         Levels of the training rows by what is counted, behind a column of zeros.
     counted : list of str
@@ -380,7 +380,8 @@ class Totals:
             counted.
         """
         m, columns, discrete = len(numbers), None, discrete & (table.starts == 0)
-        counts, codes = [LinearConstraints.empty(range(m))], [np.zeros(m, int)]
+        rows, codes = np.ones((1, m)), [np.zeros(m, int)]
+        counts = [LinearConstraints(rows, [n], [n], (), labels=("the number of rows",))]
         sums, counted = [], []
         for total in as_totals(totals, table.names, table.row_shape):
             keys = total.columns(table.names)
@@ -432,7 +433,7 @@ class Totals:
         lower, upper, values, residual : ndarray of shape (k,)
             The residual of a sum is a share of its absolute terms.
         """
-        sums, counts = self.sums, self.counts
+        sums, counts = self.sums, self.counts.select(slice(1, None))
         of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
         n_rows = counts.coefficients[:, seeds].sum(axis=1)
         of_counts = counts.lower, counts.upper, n_rows, np.abs(counts.missing(n_rows))
