@@ -117,7 +117,20 @@ def adjust(
             check_order(end, X, name)
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
-    structure = _structure_of(table, numbers, constraints, equalities, extrapolation)
+    (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
+    if isinstance(equalities, str) and not len(kept) and 1 < d and n < d + 2:
+        warn_user(
+            f"In {n} row{'s' * (n > 1)} of {d} columns equalities cannot be told from "
+            "chance, and none is kept: give as equalities= those that are to hold, or "
+            "None."
+        )
+    least, most = numbers.min(axis=0), numbers.max(axis=0)
+    room = np.inf if extrapolation is None else extrapolation * (most - least)
+    structure = Structure.plain(
+        table, numbers, steps=find_value_support(numbers, table).steps,
+        low=least - room, high=most + room, equalities=kept,
+        constraints=read_constraints(constraints, table, n),
+    )  # fmt: skip
     if totals is None:
         rows, infeasible = project_rows(numbers, structure, offset=offset)
         if infeasible.any():
@@ -139,22 +152,3 @@ def adjust(
     if hasattr(X, "iloc"):
         moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved
-
-
-def _structure_of(table, numbers, constraints, equalities, extrapolation):
-    """Feasible set of the rows of a table."""
-    kept = resolve_equalities(equalities, table)
-    n, d = numbers.shape
-    if isinstance(equalities, str) and not len(kept) and 1 < d and n < d + 2:
-        warn_user(
-            f"In {n} row{'s' * (n > 1)} of {d} columns equalities cannot be told from "
-            "chance, and none is kept: give as equalities= those that are to hold, or "
-            "None."
-        )
-    least, most = numbers.min(axis=0), numbers.max(axis=0)
-    room = np.inf if extrapolation is None else extrapolation * (most - least)
-    return Structure.plain(
-        table, numbers, steps=find_value_support(numbers, table).steps,
-        low=least - room, high=most + room, equalities=kept,
-        constraints=read_constraints(constraints, table, n),
-    )  # fmt: skip

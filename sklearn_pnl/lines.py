@@ -147,7 +147,7 @@ class Lines(BaseEstimator):
         has_donors = labels is not None or structure.binary.any() or absent is not None
         return LineSource(
             rows, absent, cells, structure, self.noise, self.agreed_cells,
-            *_limits_of_patterns(cells, strata, structure),
+            _limits_of_patterns(cells, strata, structure),
             _given_with_categories(cells, structure, labels), RowSearch(rows, labels),
             structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
         )  # fmt: skip
@@ -171,9 +171,8 @@ class LineSource:
         Spread of the noise, that of differences between near rows being 1.
     agreed_cells : bool
         Whether cells in which both parents agree get no noise.
-    limit_number : ndarray of int of shape (m,) or None
-        Which of the limits are those of new rows from a row; None for the relations'.
-    limits : ndarray of shape (n_limits, 2, D) or None
+    limits : ndarray of shape (2, m, D) or None
+        Of new rows from each row; None for those of the structure.
     following : tuple of int
         Blocks of two-valued columns that are given with the categories.
     search : RowSearch
@@ -193,7 +192,6 @@ class LineSource:
     structure: Any
     noise: float
     agreed_cells: bool
-    limit_number: np.ndarray | None = None
     limits: np.ndarray | None = None
     following: tuple = ()
     search: Any = None
@@ -317,8 +315,7 @@ class LineSource:
         structure = self.structure
         low, high = structure.low, structure.high
         if self.limits is not None:
-            limits = self.limits[self.limit_number[parents.seeds]]
-            low, high = limits[:, 0], limits[:, 1]
+            low, high = self.limits[:, parents.seeds]
         free = (structure.steps == 0) & ~structure.binary
         if not self.agreed_cells and np.isinf(structure.low[free]).all():
             # Without reflection: one factor a row, so that the row stays affine.
@@ -456,23 +453,23 @@ def _filled(cells, support, structure):
 
 
 def _limits_of_patterns(cells, strata, structure):
-    """Numbers (m,) of limits of rows, and these limits (n, 2, D); None for the usual.
+    """Limits (2, m, D) of new rows from each row; None for those of the structure.
 
     Rows that are mixed only with rows that lack the same cells stay, in columns of
     whole numbers, within the range of these: the age of a child is there only where
     there are more than 0 children.
     """
     if not np.isnan(cells).any():
-        return None, None
-    limits, number = [(structure.low, structure.high)], np.zeros(len(cells), int)
+        return None
+    ends = structure.low, structure.high
+    limits = np.stack([np.broadcast_to(end, cells.shape) for end in ends])
     for rows, partners in strata:
         # Mixed among themselves.
         if rows is partners:
             ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
-            is_narrower = (structure.steps > 0) & ~np.isnan(ends[0])
-            number[rows] = len(limits)
-            limits.append(np.where(is_narrower, ends, limits[0]))
-    return number, np.array(limits)
+            c = np.flatnonzero((structure.steps > 0) & ~np.isnan(ends[0]))
+            limits[:, rows[:, None], c] = np.stack(ends)[:, None, c]
+    return limits
 
 
 def _given_with_categories(cells, structure, labels):

@@ -234,18 +234,14 @@ class _Neighbors:
                 # The others will be partners: one search is cheaper than two.
                 new = members[~self._is_known[members]]
             if len(new):
-                self._near[new] = self._partners(new, self._within(others))
+                among = self.among if others is None else others
+                if others is not None and self.among is not None:
+                    candidates = others[np.isin(others, self.among)]
+                    among = candidates if len(candidates) > self.k else others
+                self._near[new] = self._partners(new, among)
                 self._is_known[new] = True
         sources, place = np.flatnonzero(is_wanted), np.cumsum(is_wanted) - 1
         return np.column_stack([sources, self._near[sources]]), place[rows]
-
-    def _within(self, others):
-        if others is None:
-            return self.among
-        if self.among is None:
-            return others
-        candidates = others[np.isin(others, self.among)]
-        return candidates if len(candidates) > self.k else others
 
     def _partners(self, rows, among):
         """The nearest other rows (len(rows), k) of training rows; fewer are repeated.

@@ -101,7 +101,12 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
                 break
     else:
         raise problem.explain(moved)
-    moved = problem.on_steps(problem.in_order(moved))
+    moved = problem.rounded(problem.in_order(moved))
+    if not problem.is_feasible(moved):
+        # Whole numbers stay; the other columns leave their steps for the sums.
+        whole = structure.is_whole
+        weights = np.where(whole, 0.0, problem.weights)
+        moved = problem.solve(np.where(whole, moved, problem.start), weights)
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)
@@ -211,18 +216,6 @@ class _Problem:
         return moved
 
     # --- columns on steps -----------------------------------------------------------
-
-    def on_steps(self, moved):
-        """Rows with columns on their steps; where these miss sums, whole numbers alone.
-
-        Then the other columns take up what the rounding of these left.
-        """
-        rows = self.rounded(moved)
-        if self.is_feasible(rows):
-            return rows
-        whole = self.set.is_whole
-        weights = np.where(whole, 0.0, self.weights)
-        return self.solve(np.where(whole, rows, self.start), weights)
 
     def rounded(self, moved):
         """Rows on their steps, each on its own, then a step more until sums hold."""

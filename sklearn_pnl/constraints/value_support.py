@@ -69,8 +69,7 @@ def find_value_support(numbers, table):
     -------
     support : ValueSupport
     """
-    steps = np.array(np.broadcast_to(table.steps, numbers.shape[1]), dtype=np.float64)
-    precision = np.broadcast_to(table.precision, steps.shape)
+    steps, precision = table.steps.astype(np.float64), table.precision
     for j in np.flatnonzero((steps == 0) & _may_have_steps(numbers[:8], precision)):
         values = numbers[~np.isnan(numbers[:, j]), j]
         if len(values):
