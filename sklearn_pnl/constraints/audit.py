@@ -51,16 +51,15 @@ def explain_infeasible(row, structure, number):
     """
     low, high = structure.low, structure.high
     constraints, asked = structure.constraints, structure.system()
-    reached = box_reach(constraints.coefficients, low[None], high[None])
-    for k, (least, most) in enumerate(np.vstack(reached).T):
-        lower, upper = constraints.lower[..., k].min(), constraints.upper[..., k].max()
-        if lower > most or upper < least:
-            return Infeasibility(
-                f"Row {number} cannot have what is asked: {constraints.names[k]} "
-                f"asks for {span(lower, upper)}; within the limits of its columns it "
-                f"reaches {span(least, most, 7)}.",
-                number,
-            )
+    least, most = np.vstack(box_reach(constraints.coefficients, low[None], high[None]))
+    lower, upper = constraints.lower.ravel(), constraints.upper.ravel()
+    for k in np.flatnonzero((lower > most) | (upper < least)):
+        return Infeasibility(
+            f"Row {number} cannot have what is asked: {constraints.names[k]} asks for "
+            f"{span(lower[k], upper[k])}; within the limits of its columns it reaches "
+            f"{span(least[k], most[k], 7)}.",
+            number,
+        )
     # A missing cell has no value that an equality could hold for.
     missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
@@ -154,13 +153,9 @@ def _check_systems(rows, structure, eps, caller):
             f"{structure.constraints.names[k]} by {missed[row, n_equal + k]:.3g}.",
             int(row),
         )
-
-    def name_of(k):
-        if k < n_equal:
-            return structure.equalities.descriptions[k]
-        return f"{structure.constraints.names[k - n_equal]}, of whole numbers,"
-
-    _warn(name_of, missed, room, caller)
+    names = [f"{name}, of whole numbers," for name in structure.constraints.names]
+    names = [*structure.equalities.descriptions, *names]
+    _warn(names.__getitem__, missed, room, caller)
 
 
 # --- in words ---------------------------------------------------------------------

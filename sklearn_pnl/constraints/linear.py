@@ -413,8 +413,14 @@ def read_constraints(constraints, table, n_rows=None):
             )
         kinds = {lower.dtype.kind, upper.dtype.kind}
         if kinds != {"f"} or table.times[used].any():
-            if "M" in kinds:
-                _check_zones(one, label, used, table)
+            for j in used[table.times[used]] if "M" in kinds else ():
+                zone, given = table.zone(j), "a zone" if one.has_zone else "none"
+                if one.has_zone != (zone is not None):
+                    has = "without a zone" if zone is None else f"of the zone {zone}"
+                    raise ValueError(
+                        f"{label}: {names[j]!r} has times {has}, and the dates asked "
+                        f"for have {given}: give pandas.Timestamp(..., tz={zone})."
+                    )
             a, lower, upper = _in_time_units(label, a, used, lower, upper, table)
         n = max(len(np.atleast_2d(end)) for end in (lower, upper))
         if n_rows is not None and n not in (1, n_rows):
@@ -451,9 +457,7 @@ def _as_arrays(constraint, label, table):
     else:
         raise ValueError(
             f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
-            "such as ColumnConstraint('age', lower=30) for ages of 30 and more, or "
-            f"ColumnConstraint({{'a': 1, 'b': -1}}, equal=0) for a = b; got "
-            f"{constraint!r}."
+            f"such as ColumnConstraint('age', lower=30); got {constraint!r}."
         )
     if a.shape[1] != n_columns or not np.isfinite(a).all():
         raise ValueError(
@@ -461,20 +465,6 @@ def _as_arrays(constraint, label, table):
             f"{n_columns}. They must be finite, and 0 is for other columns."
         )
     return a, *ends
-
-
-def _check_zones(constraint, label, used, table):
-    """Refuse dates without a zone for columns with one, and the other way round."""
-    for j in used[table.times[used]]:
-        zone, given = table.zone(j), constraint.has_zone
-        if given != (zone is not None):
-            example = f"pandas.Timestamp('2024-01-31', tz={zone and str(zone)!r})"
-            raise ValueError(
-                f"{label}: {table.feature_names[j]!r} has times "
-                f"{'without a zone' if zone is None else f'of the zone {zone}'}, and "
-                f"the dates asked for have {'a zone' if given else 'none'}: give them "
-                f"as {example}."
-            )
 
 
 def _in_time_units(label, a, used, lower, upper, table):

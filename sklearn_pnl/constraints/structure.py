@@ -454,8 +454,8 @@ def resolve_equalities(equalities, table):
     least, most = ends_seen(table.numbers())
     system = replace(system, ranges=most - least)
     rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
-    room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)
-    missed = system.violation(table.numbers()) - room / system.scale
+    room = np.abs(system.coefficients) @ rounding / system.scale
+    missed = system.violation(table.numbers()) - room
     # What rows may miss, as a share of the range of the largest term.
     if missed.max(initial=0) > ALMOST:
         k = int(np.argmax(missed))

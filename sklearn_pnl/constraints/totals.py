@@ -178,9 +178,8 @@ def _read_ends(of, ends, rtol):
         return widened(ends)
     except (TypeError, ValueError):
         raise ValueError(
-            "A total must be a number, or a dict or Series of level to number; got "
-            f"{ends!r}. It comes after its column: column_total('income', 3000). Pass "
-            "times as numbers, such as days."
+            "A total must be a number, or a dict or Series of level to number, after "
+            f"its column; got {ends!r}. Pass times as numbers, such as days."
         ) from None
 
 
@@ -265,9 +264,8 @@ def read_sum(columns, total):
             )
         terms += weight * values.astype(np.float64)
     terms = csr_array(terms) if columns.is_sparse else terms
-    return LinearConstraints(
-        terms, [total.lower], [total.upper], (), labels=(total.name,)
-    )
+    ends = [total.lower], [total.upper]
+    return LinearConstraints(terms, *ends, (), labels=(total.name,))
 
 
 def _levels(columns, key):
@@ -276,12 +274,9 @@ def _levels(columns, key):
     if not isinstance(values, np.ndarray):
         return nw.from_native(values, series_only=True).to_list()
     if values.dtype.kind in "mM":
-        times, values = values, values.astype(f"{values.dtype.kind}8[us]")
-        if np.any((times != values) & ~np.isnat(times)):
-            raise ValueError(
-                f"Levels are `datetime`, but column {key!r} has times with "
-                "nanoseconds: round it, or pass text."
-            )
+        # Times with nanoseconds are numbers, which no level is equal to.
+        times = values.astype(f"{values.dtype.kind}8[us]")
+        values = times if np.all((values == times) | np.isnat(values)) else values
     return values.tolist()
 
 

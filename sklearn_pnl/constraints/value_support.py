@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.arrays import slices
 from .linear import ALMOST
 
 
@@ -75,10 +74,13 @@ def find_value_support(numbers, table):
         if len(values):
             steps[j] = _step_of(values.astype(np.float64), precision[j])
     atoms = {}
-    for j in np.flatnonzero(_have_shared_values(numbers)):
-        shared = _atoms_of(numbers[~np.isnan(numbers[:, j]), j])
-        if len(shared):
-            atoms[j] = shared
+    for j, column in enumerate(numbers.T):
+        # NaN, which is last, equals nothing.
+        ordered = np.sort(column)
+        if (ordered[4:] == ordered[:-4]).any():
+            shared = _atoms_of(ordered[~np.isnan(ordered)])
+            if len(shared):
+                atoms[j] = shared
     return ValueSupport(table.feature_names, steps, atoms)
 
 
@@ -89,15 +91,6 @@ def _may_have_steps(rows, precision):
     with np.errstate(over="ignore", invalid="ignore"):
         off = [np.abs(rows - np.round(rows, k)) > room for k in range(5)]
     return ~np.any(off, axis=1).all(axis=0)
-
-
-def _have_shared_values(numbers):
-    """Columns (D,) in which five rows have the same value."""
-    found = np.zeros(numbers.shape[1], bool)
-    for part in slices(numbers.shape[1], 256):
-        column = np.sort(numbers[:, part], axis=0)
-        found[part] = (column[4:] == column[:-4]).any(axis=0)
-    return found
 
 
 def _step_of(values, precision):
