@@ -236,8 +236,16 @@ class LineSource:
         """New rows (n, D), and the row (n,) that gives each its categories."""
         structure, i, j = self.structure, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
-        mixed, difference = self._mixed(parents, donors)
-        rows = self._with_noise(mixed, difference, parents, donors, rng)
+        mixed, difference = self.rows[i], self.rows[j]
+        difference -= mixed
+        if self.absent is not None:
+            lost = self.absent[i] | self.absent[j]
+            difference[lost] = 0
+            np.copyto(mixed, self.rows[donors], where=lost)
+        mixed += parents.position[:, None] * difference
+        noise, rows = self._noise(parents, donors, rng), mixed
+        if noise is not None:
+            rows = self._added(mixed, difference, noise, parents)
         # Two-valued columns, each block from one parent.
         chosen = np.where(from_j[:, structure.blocks], j[:, None], i[:, None])
         binary = self.cells[chosen, np.flatnonzero(structure.binary)]
@@ -264,49 +272,29 @@ class LineSource:
         gives[:, [1 + b for b in self.following]] = gives[:, :1]
         return np.where(gives[:, 0], j, i), gives[:, 1:]
 
-    # --- mixing, and noise ---------------------------------------------------------
-
-    def _mixed(self, parents, donors):
-        """Mixed rows, and the differences between their parents."""
-        i, j = parents.seeds, parents.partners
-        mixed = self.rows[i]
-        difference = self.rows[j]
-        difference -= mixed
-        if self.absent is not None:
-            lost = self.absent[i] | self.absent[j]
-            difference[lost] = 0
-            np.copyto(mixed, self.rows[donors], where=lost)
-        mixed += parents.position[:, None] * difference
-        return mixed, difference
-
-    def _with_noise(self, mixed, difference, parents, donors, rng):
+    def _noise(self, parents, donors, rng):
+        """Noise (n, D) of the shape of the neighbourhoods of seeds; None without."""
         if self.noise == 0 or parents.neighbors.shape[1] == 1:
-            return mixed
+            return None
         # Zero-sum weights: with them a new row stays an affine combination.
         weights = zero_sum_weights(parents, self.noise, len(self.rows), rng)
         noise = weights @ self.rows
         if self.absent is not None:
-            self._of_present(noise, weights, donors)
-        self._without_rounding(noise, weights)
-        return self._added(mixed, difference, noise, parents)
-
-    def _of_present(self, noise, weights, donors):
-        """Change noise to sum z_a (x_a - x_d), d the donor, of cells that are there."""
-        c = np.flatnonzero(self.absent.any(axis=0))
-        present = 1.0 - self.absent[:, c]
-        noise[:, c] = weights @ (self.rows[:, c] * present)
-        noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
-        noise[:, c] *= present[donors]
-
-    def _without_rounding(self, noise, weights):
-        """Set noise to 0 where neighbours agree: there it is rounding of 1e-17."""
+            # sum z_a (x_a - x_d), d the donor, of cells that are there.
+            c = np.flatnonzero(self.absent.any(axis=0))
+            present = 1.0 - self.absent[:, c]
+            noise[:, c] = weights @ (self.rows[:, c] * present)
+            noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
+            noise[:, c] *= present[donors]
         c = np.flatnonzero(self.structure.tied)
         if len(c):
+            # Where neighbours agree it is rounding of 1e-17.
             size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
             largest = 4 * np.finfo(float).eps * np.abs(self.rows[:, c]).max(axis=0)
             part = noise[:, c]
             part[np.abs(part) <= size[:, None] * largest] = 0
             noise[:, c] = part
+        return noise
 
     # --- limits, and orders of columns ---------------------------------------------
 

@@ -411,17 +411,8 @@ def read_constraints(constraints, table, n_rows=None):
                 "round: constraints and totals are about smaller ones. Leave it out, "
                 "or subtract a constant first."
             )
-        kinds = {lower.dtype.kind, upper.dtype.kind}
-        if kinds != {"f"} or table.times[used].any():
-            for j in used[table.times[used]] if "M" in kinds else ():
-                zone, given = table.zone(j), "a zone" if one.has_zone else "none"
-                if one.has_zone != (zone is not None):
-                    has = "without a zone" if zone is None else f"of the zone {zone}"
-                    raise ValueError(
-                        f"{label}: {names[j]!r} has times {has}, and the dates asked "
-                        f"for have {given}: give pandas.Timestamp(..., tz={zone})."
-                    )
-            a, lower, upper = _in_time_units(label, a, used, lower, upper, table)
+        if lower.dtype.kind + upper.dtype.kind != "ff" or table.times[used].any():
+            a, lower, upper = _in_time_units(one, label, a, lower, upper, table)
         n = max(len(np.atleast_2d(end)) for end in (lower, upper))
         if n_rows is not None and n not in (1, n_rows):
             raise ValueError(
@@ -467,8 +458,19 @@ def _as_arrays(constraint, label, table):
     return a, *ends
 
 
-def _in_time_units(label, a, used, lower, upper, table):
+def _in_time_units(constraint, label, a, lower, upper, table):
     """Coefficients and ends, of dates or durations, for numbers that count times."""
+    used = np.flatnonzero(a.any(axis=0))
+    is_of_dates = "M" in (lower.dtype.kind, upper.dtype.kind)
+    for j in used[table.times[used]] if is_of_dates else ():
+        zone, given = table.zone(j), constraint.has_zone
+        if given != (zone is not None):
+            has = "without a zone" if zone is None else f"of the zone {zone}"
+            raise ValueError(
+                f"{label}: {table.feature_names[j]!r} has times {has}, and the dates "
+                f"asked for have {'a zone' if given else 'none'}: give "
+                f"pandas.Timestamp(..., tz={zone})."
+            )
     if not table.times[used].all():
         raise ValueError(
             f"{label} mixes times with columns that hold numbers: give dates as "

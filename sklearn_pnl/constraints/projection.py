@@ -47,7 +47,11 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
     least, most = steps_between(low[:, whole], high[:, whole], part.steps[whole])
     unmet |= (least > most).any(axis=1)
     low = np.minimum(low, high)
-    start = _with_asked_cells(np.asarray(rows, dtype=np.float64), part, low, high)
+    start, asked, wanted = np.asarray(rows, float), part.constraints, low == high
+    # A missing cell has a value where an equality is asked for it.
+    wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
+    centre = np.clip(part.least + part.ranges / 2, low, high)
+    start = np.where(np.isnan(start) & wanted, centre, start)
     gaps = np.isnan(start)
     start = np.where(gaps, part.least, start)
     low, high = (np.where(gaps, start, end) for end in (low, high))
@@ -103,14 +107,6 @@ def weights_of(rows, structure, fixed, offset):
     # Not 0, so that no drawn value is stuck by its place.
     measure = np.maximum((rows - structure.least) / unit + offset, 1e-6)
     return np.where(fixed, 0.0, measure * unit**2)
-
-
-def _with_asked_cells(rows, structure, low, high):
-    """Rows whose missing cells have a value where an equality is asked for it."""
-    asked, wanted = structure.constraints, low == high
-    wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
-    centre = structure.least + structure.ranges / 2
-    return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
 def nearest_in_order(start, weights, low, high, gaps, structure):

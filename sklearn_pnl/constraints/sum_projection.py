@@ -201,18 +201,18 @@ class _Problem:
 
     def in_order(self, moved):
         """Rows with the orders that they break as constraints, if sums allow for it."""
-        orders, before = np.zeros(len(self.set.orders), bool), self.system
+        orders = np.zeros(len(self.set.orders), bool)
         for _ in range(ROUNDS_OF_ORDERS):
-            broken = self.set.disorders(moved, self.gaps).any(axis=0)
-            if not (broken & ~orders).any():
+            broken = orders | self.set.disorders(moved, self.gaps).any(axis=0)
+            if (broken == orders).all():
                 break
-            orders |= broken
+            orders, before = broken, self.system
             self.system = self.set.system(orders, self.gaps)
             again = self.solve(self.start, self.weights)
             if not self.is_feasible(again):
                 self.system = before
                 break
-            moved, before = again, self.system
+            moved = again
         return moved
 
     # --- columns on steps -----------------------------------------------------------
