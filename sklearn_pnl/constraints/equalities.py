@@ -118,15 +118,13 @@ def _factored(rows, columns, whole, ranks, precision):
     root = _root_of_inverse(standard)
     diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
-    if not dependent.any():
-        return dependent, no_equations(rows.shape[1])
-    inverse = len(part) * (root @ root.T)
     equations = exact_equalities(rows, columns[dependent], precision, ranks)
     # Those that hold exactly are confirmed.
     exact = equations.coefficients[:, columns].any(axis=0)
     unsure = np.flatnonzero(dependent & ~exact)
     if len(unsure) and len(part) < n:
         others = np.zeros((rows.shape[1], len(unsure)))
+        inverse = len(part) * (root @ root.T)
         others[columns] = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
         variance = whole[:, columns[unsure]].var(axis=0) / spread[unsure] ** 2
         holds = (whole @ others).var(axis=0) <= most_left * variance
@@ -275,15 +273,15 @@ def exact_equalities(rows, columns, precision, priority):
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    none, given = no_equations(rows.shape[1]), rows[:, columns]
-    part, ends = given, ends_of(given)
+    given = part = rows[:, columns]
+    ends = ends_of(given)
     if np.isnan(ends[0]).any():
         part = given[~np.isnan(given).any(axis=1)]
         ends = ends_of(part)
     sample, precision = subsample(part, len(columns)), precision[columns]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not len(columns) or not (np.isfinite(spread) & (spread > 0)).all():
-        return none
+        return no_equations(rows.shape[1])
     factor = np.linalg.qr((sample - mean) / spread, mode="r")
     _, singular, vectors = np.linalg.svd(factor)
     room = _room(ends_of(sample), precision)
@@ -294,9 +292,8 @@ def exact_equalities(rows, columns, precision, priority):
     share = np.abs(basis) * spread
     small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
     basis[share <= small] = 0
-    basis = np.array([_readable(row, sample, room) for row in basis])
-    if not len(basis):
-        return none
+    for row in basis:
+        row[:] = _readable(row, sample, room)
     values = np.median(sample @ basis.T, axis=0)
     near = np.rint(values)
     size = np.abs(basis) @ np.abs(sample).max(axis=0)

@@ -292,8 +292,8 @@ class LinearConstraints:
         """Some of the constraints."""
         ends = self.lower[..., which], self.upper[..., which]
         labels = self.labels and tuple(np.array(self.labels, object)[which])
-        a = self.coefficients[which]
-        return LinearConstraints(a, *ends, self.feature_names, self.ranges, labels)
+        own = self.coefficients[which], *ends, self.feature_names, self.ranges
+        return LinearConstraints(*own, labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""

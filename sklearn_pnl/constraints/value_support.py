@@ -41,11 +41,9 @@ class ValueSupport:
     def __repr__(self):
         lines = []
         for j, name in enumerate(self.names):
-            words = []
-            if self.steps[j]:
-                is_whole = self.steps[j] == 1
-                multiples = f"multiples of {self.steps[j]:g}"
-                words.append("whole numbers" if is_whole else multiples)
+            step, words = self.steps[j], []
+            if step:
+                words.append("whole numbers" if step == 1 else f"multiples of {step:g}")
             if j in self.atoms:
                 words.append("often " + ", ".join(f"{v:.6g}" for v in self.atoms[j]))
             if words:
