@@ -368,20 +368,14 @@ class _RowTotals(LinearConstraints):
         row = self.coefficients[[k]]
         return (row.toarray() if issparse(row) else row)[0]
 
-    def reach(self, floor, ceiling):
-        """Least and most of each total by itself (2, c), over ranges of the weights.
-
-        Of a mean that of any weights, which their bounds may narrow.
-        """
-        reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
-        for k in np.flatnonzero(self.is_mean):
-            row = self._row(k)[ceiling > 0]
-            reach[:, k] = row.min(), row.max()
-        return reach
-
     def solve(self, design, floor, ceiling, tol, max_iter, ranges):
         """Weights nearest to given ones, Newton steps, and why totals are not met."""
-        least, most = self.reach(floor, ceiling)
+        reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
+        for k in np.flatnonzero(self.is_mean):
+            # Of any weights; bounds may narrow it.
+            row = self._row(k)[ceiling > 0]
+            reach[:, k] = row.min(), row.max()
+        least, most = reach
         beyond = self.lower > most + _ROUNDING * np.abs(most)
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
         if beyond.any():

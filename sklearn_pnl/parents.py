@@ -19,7 +19,6 @@ from ._runtime.threads import one_blas_thread
 from .calibration import effective_size, nearest_weights
 from .constraints.linear import ALMOST, TOL
 from .frames.categories import Indicators
-from .geometry.convex.reach import span
 from .geometry.convex.whole import nearest_whole
 from .neighbors import kneighbors, with_some_column
 
@@ -387,8 +386,8 @@ def condition_weights(values, lower, upper):
 def parent_weights(totals, numbers):
     """Weights of training rows, with which new rows start from them.
 
-    Nearest to equal ones in the sense of KL, with all counts, and with sums as far on
-    the way there as leaves enough parents.
+    Nearest to equal ones in the sense of KL, with all counts, if any have these, and
+    with sums as far on the way there as leaves enough parents.
 
     Parameters
     ----------
@@ -402,15 +401,6 @@ def parent_weights(totals, numbers):
     """
     n, sums, counts = len(numbers), totals.sums, totals.counts
     weights = _nearest(counts, np.full(n, totals.n / n))
-    values = counts.coefficients @ weights
-    missed = np.abs(counts.missing(values))
-    if missed.max() > ALMOST * totals.n:
-        k = int(missed.argmax())
-        raise ValueError(
-            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}, "
-            "which no training rows have with the other counts: "
-            "column_total(..., rtol=)."
-        )
     if not len(sums):
         return weights
     a = sums.coefficients @ np.nan_to_num(numbers).T
@@ -453,9 +443,8 @@ def choose_seeds(totals, weights, rng):
         counts = nearest_whole(near, asked.coefficients[:, first], *ends).astype(int)
     except ValueError:
         raise ValueError(
-            f"No whole numbers of rows with the counts of "
-            f"{' and '.join(totals.counted)} were found. Give one a tolerance: "
-            "column_total(..., rtol=)."
+            f"No {totals.n} rows with the counts of {' and '.join(totals.counted)} "
+            "were found. Give one a tolerance: column_total(..., rtol=)."
         ) from None
     for k in np.flatnonzero(counts):
         members = np.flatnonzero(cell.ravel() == k)

@@ -279,13 +279,7 @@ class LinearConstraints:
             table = read_table(TableReader(), X, missing=True)
             system, X = read_constraints(self, table), table.numbers()
         rows = np.asarray(as_array(X), dtype=np.float64)
-        rows = rows.reshape(len(rows), -1)
-        if rows.shape[1] != system.coefficients.shape[1]:
-            raise ValueError(
-                f"X has rows of {rows.shape[1]} cells; these constraints are about "
-                f"{system.coefficients.shape[1]} columns."
-            )
-        missed = np.abs(system.residual(rows))
+        missed = np.abs(system.residual(rows.reshape(len(rows), -1)))
         return np.fmax.reduce(missed, axis=0, initial=0.0) / self.scale
 
     def select(self, which: slice | NDArray) -> LinearConstraints:
