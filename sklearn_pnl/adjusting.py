@@ -121,8 +121,7 @@ def adjust(
     if isinstance(equalities, str) and not len(kept) and 1 < d and n < d + 2:
         warn_user(
             f"In {n} row{'s' * (n > 1)} of {d} columns equalities cannot be told from "
-            "chance, and none is kept: give as equalities= those that are to hold, or "
-            "None."
+            "chance, and none is kept: give equalities= that are to hold, or None."
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)

@@ -328,7 +328,7 @@ class _RowTotals(LinearConstraints):
     def read(cls, totals, columns, design):
         """Read what is asked of the rows: sums first, then counts."""
         asked = as_totals(totals, columns.names, (columns.n_columns,))
-        asked = sorted(asked, key=lambda total: total.by_level)
+        asked.sort(key=lambda total: total.by_level)
         parts = [_read_total(columns, total, design) for total in asked]
         is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
         return cls(**vars(parts[0].stack(*parts[1:])), is_mean=is_mean)

@@ -55,12 +55,11 @@ class Drawing:
     def batches(self, rng, size=None):
         """Batches of ``size`` new rows that satisfy the feasible set."""
         at_once = 1 + BATCH_CELLS // len(self.table.columns)
-        if not self.projects:
+        if size is None or not self.projects:
             return self._drawn(rng, size or at_once)
         # Rounding depends on which rows a matrix product is over: the same for all
         # sizes.
-        batches = self._drawn(rng, at_once)
-        return batches if size is None else starmap(Batch, cut(batches, size))
+        return starmap(Batch, cut(self._drawn(rng, at_once), size))
 
     @property
     def projects(self):
@@ -98,9 +97,7 @@ class Drawing:
             moved = (numbers != batch.numbers).any(axis=1)
             batch = batch._replace(numbers=numbers)
             if len(feasible.constraints):
-                batch, infeasible = self._with_copies(
-                    batch, moved, infeasible, feasible
-                )
+                batch, infeasible = self._copied(batch, moved, infeasible, feasible)
             if infeasible.any() and not self.drops:
                 i = int(np.argmax(infeasible))
                 of_row = feasible.take_rows([i])
@@ -112,7 +109,7 @@ class Drawing:
         self.audit(batch, feasible)
         return batch
 
-    def _with_copies(self, batch, moved, infeasible, feasible):
+    def _copied(self, batch, moved, infeasible, feasible):
         """Batch of projected rows, and which rows (b,) are infeasible.
 
         Rows that are ``moved`` by the projection and then violate a relation become
@@ -226,10 +223,9 @@ def sample_set(drawing, rng, totals):
                 "training row. Leave out the constraint, or the count.",
                 int(np.argmax(off)),
             )
-    achieved = names, *_, values, residual = asked.achieved(
-        drawing.as_returned(moved), seeds
-    )
     # As users get them.
+    achieved = asked.achieved(drawing.as_returned(moved), seeds)
+    names, *_, values, residual = achieved
     room = np.zeros(len(names))
     room[: len(asked.sums)] = asked.sums.tolerance(drawing.feasible.precision)
     for k in np.flatnonzero(~(residual <= room)):

@@ -343,6 +343,9 @@ def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
         adjust(X, ColumnConstraint(0, equal=-1.0), extrapolation=0.0)
     with pytest.raises(ValueError):
         adjust(X, totals={0: -1.0}, extrapolation=0.0)
+    each = ColumnConstraint(0, equal=np.r_[X[:7, 0], 50.0, X[8:, 0]])
+    with pytest.raises(ValueError, match="Row 7 cannot .*x0 asks for 50"):
+        adjust(X, each, totals={1: 15.0}, extrapolation=0.0)
 
 
 def test_counts_are_refused_and_of_nothing_asked_rows_stay():

@@ -67,8 +67,7 @@ def explain_infeasible(row, structure, number):
     of_steps = f" (values are multiples of {steps[0]:g})" if len(steps) else ""
     return Infeasibility(
         f"Row {number} cannot have all that is asked together: the best try misses "
-        f"{asked.names[k]} by {missed[k]:.3g}{of_steps}. Leave out a constraint, or "
-        "widen it.",
+        f"{asked.names[k]} by {missed[k]:.3g}{of_steps}. Leave out or widen one.",
         number,
     )
 
@@ -102,7 +101,7 @@ def audit_rows(rows, structure, caller):
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     eps = 2 * np.maximum(structure.precision, EPS)
     _check_systems(rows, structure, eps, caller)
-    names = structure.table.feature_names
+    names = structure.equalities.feature_names
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
     c = np.flatnonzero(is_checked & (structure.steps > 0))
@@ -147,14 +146,13 @@ def _check_systems(rows, structure, eps, caller):
         return
     whole = np.where(structure.precision == 0, structure.steps, 0.0)
     is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
+    asked = structure.constraints.names
     for row, k in np.argwhere(is_beyond[:, n_equal:]):
-        raise Infeasibility(
-            f"{caller}: row {row} misses what is asked of "
-            f"{structure.constraints.names[k]} by {missed[row, n_equal + k]:.3g}.",
-            int(row),
-        )
-    names = [f"{name}, of whole numbers," for name in structure.constraints.names]
-    names = [*structure.equalities.descriptions, *names]
+        by = f"{asked[k]} by {missed[row, n_equal + k]:.3g}"
+        message = f"{caller}: row {row} misses what is asked of {by}."
+        raise Infeasibility(message, int(row))
+    asked = [f"{name}, of whole numbers," for name in asked]
+    names = [*structure.equalities.descriptions, *asked]
     _warn(names.__getitem__, missed, room, caller)
 
 
@@ -269,5 +267,5 @@ def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=No
         moved, n_parents = np.zeros(len(structure.steps)), float(n_train)
     return SampleReport(
         len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
-        structure.table.feature_names, moved, n_parents,
+        structure.equalities.feature_names, moved, n_parents,
     )  # fmt: skip

@@ -67,8 +67,7 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
             break
         weights = weights_of(start, part, still, offset)
         of_rows = (x[left] for x in (start, weights, low, high, gaps))
-        near = nearest_in_order(*of_rows, part.take_rows(left))
-        moved[left], satisfied[left] = near
+        moved[left], satisfied[left] = nearest_in_order(*of_rows, part.take_rows(left))
     rounded = round_rows(moved, part, low, high, gaps, gaps | avoid)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * EPS * np.abs(moved)
@@ -83,9 +82,7 @@ def split_limits(structure, n):
 
     Where a constraint contradicts the limits of its column, they cross.
     """
-    shape = n, len(structure.steps)
-    ends = structure.low, structure.high
-    low, high = (np.array(np.broadcast_to(end, shape)) for end in ends)
+    low, high = (np.tile(end, (n, 1)) for end in (structure.low, structure.high))
     asked = structure.constraints
     is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
     for k in np.flatnonzero(is_single):
@@ -175,8 +172,9 @@ def nearest_whole_row(row, system, low, high, structure):
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
     for steps in [whole] if same else [structure.steps, whole]:
-        of_row = system.coefficients, ends, (low, high), steps
-        near = nearest_in_steps(row, unit, *of_row)
+        near = nearest_in_steps(
+            row, unit, system.coefficients, ends, (low, high), steps
+        )
         if near is not None:
             near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
             if not system.violations(near[None]).any():

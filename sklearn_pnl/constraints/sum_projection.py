@@ -119,10 +119,8 @@ class _Problem:
         self.gaps, self.sums = np.isnan(rows), sums
         self.start = np.where(self.gaps, 0.0, rows)
         low, high, self.set = split_limits(structure, len(rows))
-        crossed = (low > high).any(axis=1)
-        if crossed.any():
-            row = int(np.argmax(crossed))
-            raise explain_infeasible(rows[row], structure, row)
+        for row in np.flatnonzero((low > high).any(axis=1)):
+            raise explain_infeasible(rows[row], structure.take_rows([row]), int(row))
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, structure, still, offset)

@@ -123,8 +123,7 @@ def column_total(
     """
     if not (isinstance(rtol, Real) and 0 <= rtol < 1):
         raise ValueError(
-            "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
-            f"got {rtol!r}. For a wider interval give lower= and upper=."
+            f"rtol is a share of the total, 0 or more and below 1; got {rtol!r}."
         )
     if equal is None:
         rtol = 0.0
