@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.arrays import slices
 from .linear import ALMOST
 
 
@@ -72,13 +73,13 @@ def find_value_support(numbers, table):
         if len(values):
             steps[j] = _step_of(values.astype(np.float64), precision[j])
     atoms = {}
-    for j, column in enumerate(numbers.T):
+    for part in slices(numbers.shape[1], 256):
         # NaN, which is last, equals nothing.
-        ordered = np.sort(column)
-        if (ordered[4:] == ordered[:-4]).any():
-            shared = _atoms_of(ordered[~np.isnan(ordered)])
+        ordered = np.sort(numbers[:, part], axis=0)
+        for j in np.flatnonzero((ordered[4:] == ordered[:-4]).any(axis=0)):
+            shared = _atoms_of(ordered[~np.isnan(ordered[:, j]), j])
             if len(shared):
-                atoms[j] = shared
+                atoms[part.start + j] = shared
     return ValueSupport(table.feature_names, steps, atoms)
 
 
