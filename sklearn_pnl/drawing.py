@@ -116,10 +116,9 @@ class Drawing:
         copies of the nearest training rows that satisfy the constraints, if any do.
         """
         training = self.training_rows
-        numbers, parents, donors = (
-            part.copy() for part in (batch.numbers, batch.parents, batch.donors)
-        )
-        b, asked = feasible.binary, feasible.constraints
+        numbers, parents, weights, donors = (part.copy() for part in batch)
+        b, ranges = feasible.binary, feasible.ranges
+        asked = replace(feasible.constraints, ranges=ranges)
         flags = numbers[:, b]
         off = (flags != feasible.low[b]) & (flags != feasible.high[b])
         infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
@@ -127,8 +126,7 @@ class Drawing:
         equal, others = np.split(violated, [len(feasible.equalities)], axis=1)
         bad = moved & (feasible.breaks(numbers) | equal.any(axis=1))
         bad |= infeasible | others.any(axis=1)
-        units = np.where(feasible.ranges > 0, feasible.ranges, 1)
-        asked = replace(asked, ranges=feasible.ranges)
+        units = np.where(ranges > 0, ranges, 1)
         for i in np.flatnonzero(bad):
             misses = asked.take_rows([i]).violations(training).any(axis=1)
             candidates = np.flatnonzero(~misses)
@@ -137,7 +135,7 @@ class Drawing:
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
                 numbers[i], infeasible[i] = training[donors[i]], False
                 parents[i] = donors[i]
-        return Batch(numbers, parents, batch.weights, donors), infeasible
+        return Batch(numbers, parents, weights, donors), infeasible
 
     def audit(self, batch, feasible=None):
         """Check new rows in the precision in which each column is returned."""

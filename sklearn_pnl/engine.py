@@ -212,9 +212,8 @@ class FittedRows:
                 "constraints, so that nothing is left to return. infeasible='raise' "
                 "says why."
             )
-        return batch, report_of(
-            drawing.feasible, batch.numbers, len(self.source)
-        ) if reports else None
+        asked = drawing.feasible, batch.numbers, len(self.source)
+        return batch, report_of(*asked) if reports else None
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):
         """A :class:`Drawing` of new rows that satisfy constraints."""

@@ -310,8 +310,8 @@ class _Problem:
 
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
-        arrays = self.start, self.weights, self.system, self.low, self.high
-        alone, satisfied = nearest_rows(*arrays)
+        kept = self.system, self.low, self.high
+        alone, satisfied = nearest_rows(self.start, self.weights, *kept)
         for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
         sums, (least, most, beyond) = self.sums, self.reach()

@@ -306,10 +306,8 @@ def read_counts(columns, total, n=None):
             raise ValueError(
                 f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
             )
-    names = [
-        ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
-        for level in levels
-    ]
+    pairs = [zip(key, level, strict=True) for level in levels]
+    names = [", ".join(f"{k}={v!r}" for k, v in pair) for pair in pairs]
     values = [_levels(columns, name) for name in key]
     place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
@@ -408,8 +406,8 @@ class Totals:
         ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
         names = tuple(total.name for total in sums)
         of_all = Sums(a, *ends, table.feature_names, labels=names)
-        every = counts[0].stack(*counts[1:])
-        return cls(n, of_all, every, np.column_stack(codes), counted)
+        counts = counts[0].stack(*counts[1:])
+        return cls(n, of_all, counts, np.column_stack(codes), counted)
 
     def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.
