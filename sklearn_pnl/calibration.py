@@ -19,7 +19,7 @@ from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
 from .constraints.linear import LinearConstraints, stack_terms
 from .constraints.totals import as_totals, read_counts, read_sum
-from .frames.columns import columns_of
+from .frames.columns import columns_of, is_frame
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
 from .geometry.convex.reach import box_reach, span
@@ -211,7 +211,7 @@ def calibrate(
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
         that meet all totals, where these leave whole sums of whole terms, few enough
-        for a search of 2000 nodes by ``scipy.optimize.milp``. Where it finds none they
+        for a search by ``scipy.optimize.milp`` of a second. Where it finds none they
         are truncated, and the fractions replicate a systematic sample of rows
         (truncate, replicate, sample); then totals are missed by what ``report.missed``
         says, and a warning if no report is asked for.
@@ -358,7 +358,9 @@ class _RowTotals(LinearConstraints):
         for k in np.flatnonzero(self.is_mean):
             row, low, high = self._row(k), self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
-                parts.append(row[None] - end)
+                # Differences that the rounding of a mean makes are none.
+                is_end = np.abs(row - end) <= _ROUNDING * abs(end)
+                parts.append(np.where(is_end, 0.0, row - end)[None])
                 least = 0.0 if end == low else -np.inf
                 most = 0.0 if end == high else np.inf
                 ends.append([[least], [most]])
@@ -443,7 +445,8 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     # Where terms of one sign are to sum to 0, their rows have no weight.
     closed = (upper == 0) & ((terms < 0).sum(axis=1) == 0)
     closed |= (lower == 0) & ((terms > 0).sum(axis=1) == 0)
-    used = (design > 0) & ((terms[closed] != 0).sum(axis=0) == 0)
+    is_open = (terms[closed] != 0).sum(axis=0) == 0
+    used = (design > 0) & (is_open | (floor > 0))
     weights, n_iter = np.zeros(len(design)), 0
     if not used.any():
         return weights, n_iter
@@ -482,7 +485,7 @@ def _round_weights(asked, weights, floor, ceiling):
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
         with suppress(ValueError):
             return nearest_whole(
-                weights, terms, asked.lower, asked.upper, floor, ceiling
+                weights, terms, asked.lower, asked.upper, floor, ceiling, seconds=1
             )
     # Sums with irrational coefficients tell rows with other terms apart.
     order = np.argsort(
@@ -570,7 +573,12 @@ def rake(
     >>> rake(table, margins).tables.round(6).tolist()
     [30.0, 10.0, 60.0]
     """
-    if not hasattr(type(table), "iloc") or hasattr(table, "columns"):
+    if is_frame(table):
+        raise ValueError(
+            "table is a data frame: pass a Series with a level of its index for each "
+            "mode, frame.set_index(modes)[column], or of a crosstab frame.stack()."
+        )
+    if not hasattr(type(table), "iloc"):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
     check_real(table, "table")
     cells = table.to_numpy(dtype=float)

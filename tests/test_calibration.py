@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from sklearn_pnl import adjust, calibrate, column_total
+from sklearn_pnl import adjust, calibrate, column_total, rake
 from sklearn_pnl.calibration import CalibrationError
 
 SEEDS = [0, 1, 2]
@@ -642,3 +642,58 @@ def test_an_array_of_totals_is_by_place():
     assert "the sum of 'b'" in str(report)
     rows = adjust(X, totals=[40.0, 47.0], equalities=None)
     assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
+
+
+def test_bounds_hold_for_means_at_the_end_of_their_range():
+    frame = pd.DataFrame({"g": [*"abc"] * 20, "x": np.arange(60.0)})
+    for totals in (
+        [column_total("x", 59.0, mean=True)],
+        {"g": column_total("g", {"a": 0.5, "b": 0.5, "c": 0}, mean=True)},
+        [column_total("x", upper=0.0, mean=True)],
+    ):
+        with pytest.raises(CalibrationError, match="mean|share"):
+            calibrate(frame, totals, bounds=(0.5, 2))
+
+
+def test_the_mean_of_a_constant_column_is_that_constant():
+    frame = pd.DataFrame({"rate": [21.3] * 10, "y": range(10)})
+    asked = [column_total("rate", frame.rate.mean(), mean=True), column_total("y", 50)]
+    assert calibrate(frame, asked) @ frame.y == pytest.approx(50)
+
+
+def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
+    days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
+    frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
+    for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
+        with pytest.raises(ValueError, match="No row has day="):
+            calibrate(frame, {"day": asked})
+
+
+def test_an_array_of_totals_needs_names():
+    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=[1, 2])
+    with pytest.raises(ValueError, match="names are different strings"):
+        calibrate(X, [40.0, 47.0])
+
+
+def test_data_frames_are_no_tables_to_rake():
+    table = pd.crosstab([*"uuvvv"], [*"pqppq"])
+    with pytest.raises(ValueError, match="frame.stack"):
+        rake(table, {(0,): [5.0, 7.0]})
+
+
+def test_the_search_for_whole_weights_has_an_end():
+    """2000 nodes of the search would take minutes."""
+    rng, n = np.random.default_rng(1), 8000
+    sizes = {"a": 12, "b": 9, "c": 7, "s": 2}
+    frame = pd.DataFrame({name: rng.integers(0, k, n) for name, k in sizes.items()})
+    frame["age"] = rng.integers(18, 90, n)
+    groups = frame.groupby(["a", "b"]).size().items()
+    wanted = {level: int(3 * size + rng.integers(-1, 2)) for level, size in groups}
+    total = sum(wanted.values())
+    asked = {("a", "b"): wanted, "age": 54 * total}
+    for name in "cs":
+        counts = frame[name].value_counts().items()
+        asked[name] = {level: int(size * total / n) for level, size in counts}
+        asked[name][0] += total - sum(asked[name].values())
+    weights = calibrate(frame, asked, integer=True, return_report=True)[0]
+    assert (weights % 1 == 0).all()

@@ -387,11 +387,8 @@ def _whole_pivots(basis, pivots, ranks):
 
 
 def _readable(row, rows, room):
-    """Coefficients as fractions or decimals, where the rows allow it.
-
-    Of denominators up to 100, and of up to four digits.
-    """
-    used, denominators = np.flatnonzero(row), np.r_[1.0:101, 1000, 10000][:, None]
+    """Coefficients as fractions of small denominators, where the rows allow it."""
+    used, denominators = np.flatnonzero(row), np.arange(1.0, 1001)[:, None]
     fractions = np.rint(row[used] * denominators) / denominators
     best = np.abs(fractions - row[used]).argmin(axis=0)
     near = row.copy()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -231,6 +232,11 @@ def as_totals(totals, names, row_shape):
             f"all columns, of shape {row_shape}; got {totals!r}."
         )
     columns = range(sums.size) if names is None else names
+    if names is not None and len({x for x in names if isinstance(x, str)}) < sums.size:
+        raise ValueError(
+            "totals in an array are of columns whose names are different strings: pass "
+            "a dict by column, or X.to_numpy()."
+        )
     return list(map(column_total, columns, sums.ravel()))
 
 
@@ -279,6 +285,11 @@ def _levels(columns, key):
     return values.tolist()
 
 
+def _is_time(value):
+    kinds = date, timedelta, np.datetime64, np.timedelta64
+    return isinstance(value, kinds) and not is_missing(value)
+
+
 def read_counts(columns, total, n=None):
     """Counts by level that a total asks for, as constraints on weights of rows.
 
@@ -313,7 +324,9 @@ def read_counts(columns, total, n=None):
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
     rows = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[rows], minlength=len(levels))
-    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
+    # A time that no row has may be of another type than those there are.
+    is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
+    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0) | is_time)):
         known = [list(dict.fromkeys(column))[:10] for column in values]
         raise ValueError(
             f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "

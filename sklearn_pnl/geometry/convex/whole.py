@@ -8,7 +8,9 @@ from scipy.sparse import csc_array
 NODES = {"node_limit": 2000}
 
 
-def nearest_whole(cells, rows, lower, upper, floor=-np.inf, ceiling=np.inf):
+def nearest_whole(
+    cells, rows, lower, upper, floor=-np.inf, ceiling=np.inf, seconds=np.inf
+):
     """Whole numbers (D,) next to given ones, with sums in intervals; nearest of all.
 
     Least sum of squares among the cells rounded up or down, within ``floor`` and
@@ -16,8 +18,8 @@ def nearest_whole(cells, rows, lower, upper, floor=-np.inf, ceiling=np.inf):
     coefficients. The cells that go up solve a linear programme in whole numbers. Two
     margins of a table are a transport problem: it always has a solution, and no
     branching is needed (Bacharach 1966; Cox 1987). Three margins and more may have
-    none; optimality may take long to prove, and the nearest solution of 2000 nodes is
-    returned.
+    none; optimality may take long to prove, and the nearest solution of 2000 nodes, or
+    of some ``seconds``, is returned.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def nearest_whole(cells, rows, lower, upper, floor=-np.inf, ceiling=np.inf):
             constraints=LinearConstraint(matrix, least, most),
             bounds=Bounds(0, 1),
             integrality=np.ones(len(free)),
-            options=NODES,
+            options=NODES | {"time_limit": seconds},
         )
         if found.x is not None:
             low[free] += np.round(found.x)
