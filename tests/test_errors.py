@@ -554,6 +554,10 @@ USES = [
     (lambda: geometry.rake(SMALL, {(0,): [3, 7]}), "tables"),
     (lambda: geometry.rake(SMALL.data, {(0,): ENDS}), r"margin \(0,\)"),
     (lambda: kl_divergence(SMALL.data, q=SMALL), "An array"),
+    (
+        lambda: complete(SMALL.data, SQUARE, SQUARE.order == 1, reference=SMALL),
+        "refere",
+    ),
     (lambda: complete(SMALL, SQUARE, SQUARE.order == 1), "measures"),
     (lambda: ColumnConstraint("a", equal=ENDS), "equal"),
     (lambda: calibrate([[1.0, 2.0]], ENDS), "totals"),
