@@ -556,7 +556,7 @@ USES = [
     (lambda: kl_divergence(SMALL.data, q=SMALL), "An array"),
     (
         lambda: complete(SMALL.data, SQUARE, SQUARE.order == 1, reference=SMALL),
-        "refere",
+        "reference",
     ),
     (lambda: complete(SMALL, SQUARE, SQUARE.order == 1), "measures"),
     (lambda: ColumnConstraint("a", equal=ENDS), "equal"),
