@@ -272,14 +272,7 @@ def calibrate(
         design = _check_sample_weight(
             design_weights, empty, dtype=np.float64, ensure_non_negative=True
         )
-    low, high = bounds
-    if not (0 <= low <= high and low < np.inf):
-        raise ValueError(
-            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
-            f"largest, which may be infinite; got {bounds!r}."
-        )
-    floor = low * design
-    ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
+    floor, ceiling = _limits_of_weights(bounds, design)
     asked = _RowTotals.read(totals, columns, design)
     weights, n_iter, reasons = asked.solve(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
@@ -302,6 +295,17 @@ def calibrate(
             f"{report.missed[k]:.6g}; return_report=True has all."
         )
     return weights
+
+
+def _limits_of_weights(bounds, design):
+    """Least and largest weights (n,), of ratios to design weights."""
+    low, high = bounds
+    if not (0 <= low <= high and low < np.inf):
+        raise ValueError(
+            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
+            f"largest, which may be infinite; got {bounds!r}."
+        )
+    return low * design, np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
 
 
 def check_order(given, X, name):

@@ -192,14 +192,14 @@ class LineSource:
     structure: Any
     noise: float
     agreed_cells: bool
-    limits: np.ndarray | None = None
-    following: tuple = ()
-    search: Any = None
-    feasible: Any = None
-    n_candidates: int | None = None
-    n_neighbors: int = 0
-    strata: list | None = None
-    has_donors: bool = False
+    limits: np.ndarray | None
+    following: tuple
+    search: Any
+    feasible: Any
+    n_candidates: int | None
+    n_neighbors: int
+    strata: list | None
+    has_donors: bool
 
     # Rows satisfy equalities as they are drawn; categories are those of a parent, and
     # can be counted; seeds can have unequal shares.

@@ -149,9 +149,12 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     found = find_structure(read_table(TableReader(None), X), None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
-    lines = LineSource(X, None, X, found, 0.6, agreed_cells)
-    state = np.random.RandomState
-    parents = choose_parents(RowSearch(X), 60, Request(300, 7), state(seed))
+    state, search = np.random.RandomState, RowSearch(X)
+    lines = LineSource(
+        X, None, X, found, 0.6, agreed_cells, None, (), search, found, None, 7, None,
+        False,
+    )  # fmt: skip
+    parents = choose_parents(search, 60, Request(300, 7), state(seed))
     new, donors = lines.draw(parents, state(seed), state(0))
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),

@@ -256,10 +256,8 @@ def find_structure(
         low, high = limits(*rows, extrapolation, steps, False)
         whole = table.without_rows()
         return Structure.plain(whole, rows, steps=steps, low=low, high=high)
-    rows, is_flat = (
-        table.numbers().astype(np.float64, copy=False),
-        len(table.shape) == 1,
-    )
+    rows = table.numbers().astype(np.float64, copy=False)
+    is_flat = len(table.shape) == 1
     if value_support is not None and is_flat:
         support = find_value_support(rows, table)
         steps = support.steps

@@ -158,7 +158,7 @@ def test_estimators_are_told_of_rows():
 
 
 def test_record_batches_are_refused():
-    pa = pytest.importorskip("pyarrow")
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")
     batch = pa.RecordBatch.from_pydict({"x": np.arange(8.0)})
     with pytest.raises(TypeError, match=r"X is a RecordBatch: pass pyarrow.table.X."):
         read(batch)

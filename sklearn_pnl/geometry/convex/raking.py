@@ -171,14 +171,10 @@ def rake(
         nearest, n_iter[block] = _nearest(scaled[block], shape, wanted, tol, max_iter)
         q[block] = nearest * unit[block]
     residual = _residual(q, shape, margins, unit)
-    reasons = {}
-    for row in np.flatnonzero(~(residual <= tol)).tolist():
-        part = {modes: margin[row] for modes, margin in margins.items()}
-        reasons[row] = (
-            f"{_worst(q[[row]], shape, part)}, missed by {residual[row]:.1e} of the "
-            f"mass > tol={tol:g}. The margins disagree, or no table with these "
-            f"structural zeros has them, or max_iter={max_iter} is too small."
-        )
+    reasons = {
+        row: _reason(q[[row]], shape, margins, row, residual[row], tol, max_iter)
+        for row in np.flatnonzero(~(residual <= tol)).tolist()
+    }
     result = Raking(
         q.reshape(*lead, *shape),
         residual.reshape(lead),
@@ -196,6 +192,16 @@ def rake(
             )
         raise RakingError(reason, result)
     return result
+
+
+def _reason(q, shape, margins, row, residual, tol, max_iter):
+    """Why a table (1, D), the one of some number, has not its margins."""
+    own = {modes: margin[row] for modes, margin in margins.items()}
+    return (
+        f"{_worst(q, shape, own)}, missed by {residual:.1e} of the mass > tol={tol:g}. "
+        "The margins disagree, or no table with these structural zeros has them, or "
+        f"max_iter={max_iter} is too small."
+    )
 
 
 def _check_tables(tables, margins, n_modes):
