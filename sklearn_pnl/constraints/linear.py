@@ -190,8 +190,10 @@ class LinearConstraints:
         return self.coefficients.shape[0]
 
     def __repr__(self):
-        nouns = ["constraints", "constraint", "equalities", "equality"]
-        noun = nouns[2 * bool(self.is_equality.all()) + (len(self) == 1)]
+        one, several = "constraint", "constraints"
+        if self.is_equality.all():
+            one, several = "equality", "equalities"
+        noun = one if len(self) == 1 else several
         head = f"{len(self)} {noun} of {len(self.feature_names)} features"
         return "\n".join([head, *(f"  {line}" for line in self.descriptions)])
 
