@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from sklearn_pnl import PNLSampler, compare_samples
-from sklearn_pnl.plotting import SampleComparisonDisplay
+from sklearn_pnl.compare import SampleComparisonDisplay
 
 MALIGNANT = 0
 data = load_breast_cancer(as_frame=True)

@@ -5,7 +5,14 @@ threshold up to which it is fine, and a status: :mod:`~sklearn_pnl.compare.findi
 """
 
 from .comparison import SampleComparison, compare_samples
+from .display import SampleComparisonDisplay
 from .features import FeatureComparison
 from .findings import Finding
 
-__all__ = ["FeatureComparison", "Finding", "SampleComparison", "compare_samples"]
+__all__ = [
+    "FeatureComparison",
+    "Finding",
+    "SampleComparison",
+    "SampleComparisonDisplay",
+    "compare_samples",
+]

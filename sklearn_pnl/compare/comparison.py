@@ -58,7 +58,7 @@ class SampleComparison(TableReport):
     See Also
     --------
     compare_samples : New rows against real ones.
-    sklearn_pnl.plotting.SampleComparisonDisplay : Draw a comparison.
+    sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def compare_samples(
     See Also
     --------
     sklearn_pnl.compare.SampleComparison : The result.
-    sklearn_pnl.plotting.SampleComparisonDisplay : Draw a comparison.
+    sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
 
     Notes
     -----

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from ._runtime.typing import Rows
-from ._runtime.validation import check_count
-from .compare import SampleComparison, compare_samples
-from .compare.findings import summarise
-from .compare.nearness import CLOSE
+from .._runtime.typing import Rows
+from .._runtime.validation import check_count
+from .comparison import SampleComparison, compare_samples
+from .findings import summarise
+from .nearness import CLOSE
 
 
 class SampleComparisonDisplay:
@@ -46,7 +46,7 @@ class SampleComparisonDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl.plotting import SampleComparisonDisplay
+    >>> from sklearn_pnl.compare import SampleComparisonDisplay
     >>> X = np.random.default_rng(0).normal(size=(2, 30, 4))
     >>> display = SampleComparisonDisplay.from_samples(*X, random_state=0)
     >>> display.comparison.features.ks_statistic.shape

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from sklearn_pnl import compare_samples
-from sklearn_pnl.plotting import SampleComparisonDisplay
+from sklearn_pnl.compare import SampleComparisonDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
