@@ -140,8 +140,12 @@ def _check_systems(rows, structure, eps, caller):
     if not n_equal + len(structure.constraints):
         return
     system = structure.system()
-    # New rows miss by what the training rows may, mixed.
     missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
+    # New rows miss equalities by what the training rows may, mixed: by the rounding of
+    # the largest values there.
+    largest = np.maximum(np.abs(structure.least), np.abs(structure.most))
+    of_largest = system.rounding(np.fmax(np.abs(rows), largest), eps)
+    room[:, :n_equal] = of_largest[:, :n_equal]
     if not (missed > room).any():
         return
     whole = np.where(structure.precision == 0, structure.steps, 0.0)

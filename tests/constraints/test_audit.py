@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from _sets import linear, structure_of, types
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter
@@ -90,6 +91,21 @@ def test_a_column_of_single_precision_leaves_the_others_exact(seed):
     ):
         assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
     assert_allclose(rows["a"] + rows["b"], 3000, rtol=1e-11)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 19, 26])
+def test_redundant_features_in_single_precision_are_kept_without_a_warning(seed):
+    X, _ = make_classification(
+        400, 8, n_informative=2, n_redundant=3, random_state=seed
+    )
+    X = X.astype(np.float32)
+    augmenter = PNLAugmenter().fit(X)
+    # As far as the columns are rounded: also the constants, of which there are none.
+    assert len(augmenter.equalities_) >= 3
+    assert_array_equal(augmenter.equalities_.lower, 0)
+    terms = np.abs(augmenter.equalities_.coefficients) @ np.abs(X).max(axis=0)
+    missed = np.abs(augmenter.equalities_.residual(augmenter.sample(200, 0)))
+    assert (missed.max(axis=0) <= 16 * np.finfo(np.float32).eps * terms).all()
 
 
 def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
