@@ -21,7 +21,7 @@ from ._runtime.validation import (
     warn_user,
 )
 from .codec import free_mask, lay_out
-from .constraints.linear import ALMOST, read_constraints
+from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows, weights_of
 from .constraints.structure import Structure, resolve_equalities
 from .frames import TableReader, read_table
@@ -86,7 +86,7 @@ class TableFiller:
         self._boxes = [(low, high)] + [beyond] * (1 + len(self._system))
         # What types round: nothing that double precision would not.
         single = self._set.precision * (self._set.precision > np.finfo(float).eps)
-        rounding = 2 * single * np.maximum(np.abs(low), np.abs(high))
+        rounding = single * np.maximum(np.abs(low), np.abs(high))
         self._rounding = np.abs(self._system.coefficients) @ rounding
         if imputer.imputer is None:
             self._imputer = NearRows(rows, imputer.n_neighbors or 5)
@@ -103,7 +103,7 @@ class TableFiller:
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
         filled = self._project(np.where(missing, guess, rows), missing)
-        room = ALMOST * self._system.scale + self._rounding
+        room = ALMOST * self._system.scale + ROUNDINGS * self._rounding
         unmet = self._system.violations(filled, room)
         off = np.flatnonzero(unmet.any(axis=1))
         if len(off):
@@ -130,8 +130,8 @@ class TableFiller:
             start, free = guess[todo], missing[todo]
             part = replace(
                 system,
-                lower=np.where(asked[todo], system.lower - self._rounding, -np.inf),
-                upper=np.where(asked[todo], system.upper + self._rounding, np.inf),
+                lower=np.where(asked[todo], system.lower - 2 * self._rounding, -np.inf),
+                upper=np.where(asked[todo], system.upper + 2 * self._rounding, np.inf),
             )
             weights = weights_of(start, self._set, ~free, 1.0)
             ends = (np.where(free, end, start) for end in box)

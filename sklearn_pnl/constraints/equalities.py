@@ -297,7 +297,7 @@ def exact_equalities(rows, columns, precision, priority):
     values = np.median(sample @ basis.T, axis=0)
     near = np.rint(values)
     size = np.abs(basis) @ np.abs(sample).max(axis=0)
-    is_near = np.abs(values - near) <= max(1e-12, precision.max()) * size
+    is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
     values = np.where(is_near, near, values)
     # Computed from a part of the rows; all rows confirm them.
     missed = np.abs(basis @ part.T - values[:, None]).max(axis=1)
