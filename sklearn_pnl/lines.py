@@ -338,7 +338,7 @@ def discretize(rows, binary, structure):
         part = on_steps(rows[:, stepped], structure.steps[stepped])
         low, high = structure.low[stepped], structure.high[stepped]
         rows[:, stepped] = np.clip(part, low, high)
-        _round_in_order(rows, structure)
+        structure.round_in_order(rows)
     if structure.near:
         structure.follow(rows, before)
     structure.restore(rows)
@@ -401,18 +401,6 @@ def reflect(rows, low, high):
         x = np.where(x < low, low + (low - x), x)
         x = np.where(x > high, high + (high - x), x)
     rows[where] = np.clip(x, low, high)
-
-
-def _round_in_order(rows, structure):
-    """Round whole numbers to the other side where rounding violates an order."""
-    for p, q in structure.ordered:
-        wrong = rows[:, p] > rows[:, q]
-        if not wrong.any():
-            continue
-        if structure.steps[p] > 0:
-            rows[wrong, p] = on_steps(rows[wrong, q], structure.steps[p], np.floor)
-        elif structure.steps[q] > 0:
-            rows[wrong, q] = on_steps(rows[wrong, p], structure.steps[q], np.ceil)
 
 
 # --- cells that are no numbers to mix ---------------------------------------------

@@ -362,8 +362,9 @@ def condition_weights(values, lower, upper):
     >>> float(weights[:150].sum().round(3)), float(weights[150:].sum().round(3))
     (0.119, 0.881)
     """
-    centre = np.nan_to_num(np.nanmedian(values, axis=0))
-    values = np.where(np.isnan(values), centre, values)
+    # Sums that no row has are alike in all.
+    values = np.where(np.isnan(values).all(axis=0), 0.0, values)
+    values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
     spread = values.std(axis=0)
     spread[spread == 0] = 1.0
     low, high = (np.expand_dims(end, -2) for end in (lower, upper))

@@ -22,7 +22,7 @@ from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, column_total
 from ..tables import markdown, write_csv
 
 ASKED = ("nothing", "constraints", "totals", "out of reach")
-OUTCOMES = ("kept", "said", "refused", "error", "silent")
+OUTCOMES = ("kept", "warned", "said", "refused", "error", "silent")
 # Of the largest term's range or of the sum of terms; units in the last place of terms.
 SHARE, ROUNDING = 1e-9, 16
 EXTRAPOLATION = (0, 0, 0, 0.1, None)
@@ -304,8 +304,10 @@ def trial(seed):
             missed = _attempt(door, table, members, n, ask, extrapolation)
         except Exception as error:
             return row | {"outcome": _kind(error), "says": f"{error}"[:300]}
-    said = [str(w.message) for w in caught if "k_neighbors" not in str(w.message)]
-    outcome = "kept" if not missed else "said" if said else "silent"
+    # Advice, such as more neighbours than rows, says nothing of promises.
+    said = [str(w.message) for w in caught if w.category is not UserWarning]
+    with_warning, without = ("said", "silent") if missed else ("warned", "kept")
+    outcome = with_warning if said else without
     return row | {"outcome": outcome, "says": "; ".join([*missed, *said])[:300]}
 
 

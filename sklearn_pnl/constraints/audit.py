@@ -100,13 +100,16 @@ def audit_rows(rows, structure, caller):
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     eps = 2 * np.maximum(structure.precision, EPS)
-    _check_systems(rows, structure, eps, caller)
+    largest = np.maximum(np.abs(structure.least), np.abs(structure.most))
+    largest = np.fmax(np.abs(rows), largest)
+    _check_systems(rows, largest, structure, eps, caller)
     names = structure.equalities.feature_names
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
     c = np.flatnonzero(is_checked & (structure.steps > 0))
     missed = off_steps(rows[:, c], structure.steps[c])
-    _warn(lambda k: f"the steps of {names[c[k]]}", missed, ALMOST, caller)
+    room = ALMOST + (eps * largest)[:, c] / structure.steps[c]
+    _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
     if structure.breaks(rows).any():
         low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
         missed = np.maximum(low - rows, rows - high)
@@ -134,7 +137,7 @@ def _warn(name_of, missed, room, caller):
     )
 
 
-def _check_systems(rows, structure, eps, caller):
+def _check_systems(rows, largest, structure, eps, caller):
     """Warn of equalities and constraints; raise of these beyond half a step."""
     n_equal = len(structure.equalities)
     if not n_equal + len(structure.constraints):
@@ -143,9 +146,7 @@ def _check_systems(rows, structure, eps, caller):
     missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
     # New rows miss equalities by what the training rows may, mixed: by the rounding of
     # the largest values there.
-    largest = np.maximum(np.abs(structure.least), np.abs(structure.most))
-    of_largest = system.rounding(np.fmax(np.abs(rows), largest), eps)
-    room[:, :n_equal] = of_largest[:, :n_equal]
+    room[:, :n_equal] = system.rounding(largest, eps)[:, :n_equal]
     if not (missed > room).any():
         return
     whole = np.where(structure.precision == 0, structure.steps, 0.0)

@@ -237,7 +237,7 @@ def _sums(rows, columns, shape, ranks, precision):
     spread = np.ones(d)
     spread[columns] = np.ptp(whole, axis=0)
     coefficients, pivots = echelon(np.array(sums), spread, ranks)
-    values = np.median(whole @ coefficients[:, columns].T, axis=0)
+    values = _constants(coefficients[:, columns], whole, precision[columns])
     return Equations(coefficients, values, pivots)
 
 
@@ -294,11 +294,7 @@ def exact_equalities(rows, columns, precision, priority):
     basis[share <= small] = 0
     for row in basis:
         row[:] = _readable(row, sample, room)
-    values = np.median(sample @ basis.T, axis=0)
-    near = np.rint(values)
-    size = np.abs(basis) @ np.abs(sample).max(axis=0)
-    is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
-    values = np.where(is_near, near, values)
+    values = _constants(basis, sample, precision)
     # Computed from a part of the rows; all rows confirm them.
     missed = np.abs(basis @ part.T - values[:, None]).max(axis=1)
     holds = missed <= np.abs(basis) @ _room(ends, precision)
@@ -307,6 +303,14 @@ def exact_equalities(rows, columns, precision, priority):
     equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
+
+
+def _constants(basis, rows, precision):
+    """Values (k,) of equations in rows (n, c): whole where rounding allows it."""
+    values = np.median(rows @ basis.T, axis=0)
+    near, size = np.rint(values), np.abs(basis) @ np.abs(rows).max(axis=0)
+    is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
+    return np.where(is_near, near, values)
 
 
 def _holds_where_given(rows, basis, values, precision):

@@ -141,6 +141,8 @@ def round_rows(moved, structure, low, high, gaps, held):
         return moved
     system = structure.system(gaps=gaps)
     rounded = round_to_steps(moved, structure.steps, system, low, high)
+    structure.round_in_order(rounded)
+    rounded = np.clip(rounded, low, high)
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.

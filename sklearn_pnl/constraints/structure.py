@@ -186,6 +186,17 @@ class Structure:
         is_beyond = ((rows < self.low) | (rows > self.high)).any(axis=1)
         return is_beyond | self.disorders(rows).any(axis=1)
 
+    def round_in_order(self, rows):
+        """Round, in place, to the other side where rounding violates an order."""
+        for p, q in self.ordered:
+            wrong = rows[:, p] > rows[:, q]
+            if not wrong.any():
+                continue
+            if self.steps[p] > 0:
+                rows[wrong, p] = on_steps(rows[wrong, q], self.steps[p], np.floor)
+            elif self.steps[q] > 0:
+                rows[wrong, q] = on_steps(rows[wrong, p], self.steps[q], np.ceil)
+
     def restore(self, rows):
         """Rows (n, D), in place, whose dependent columns follow from the others."""
         for k in np.flatnonzero(self.is_dependent):

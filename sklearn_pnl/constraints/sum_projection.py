@@ -102,11 +102,11 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
     else:
         raise problem.explain(moved)
     moved = problem.rounded(problem.in_order(moved))
-    if not problem.is_feasible(moved):
-        # Whole numbers stay; the other columns leave their steps for the sums.
-        whole = structure.is_whole
-        weights = np.where(whole, 0.0, problem.weights)
-        moved = problem.solve(np.where(whole, moved, problem.start), weights)
+    # Columns without steps make up for rounding; else all but those of whole numbers.
+    for stays in (structure.steps > 0, structure.is_whole):
+        if not problem.is_feasible(moved):
+            weights = np.where(stays, 0.0, problem.weights)
+            moved = problem.solve(np.where(stays, moved, problem.start), weights)
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)

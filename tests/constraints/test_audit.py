@@ -108,6 +108,15 @@ def test_redundant_features_in_single_precision_are_kept_without_a_warning(seed)
     assert (missed.max(axis=0) <= 16 * np.finfo(np.float32).eps * terms).all()
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_cents_in_single_precision_are_kept_without_a_warning(seed):
+    parts = np.random.default_rng(seed).integers(0, 50_000, (60, 3)) / 100
+    X = np.column_stack([parts, parts.sum(axis=1)]).astype(np.float32)
+    rows = PNLAugmenter().fit(X).sample(100, random_state=seed)
+    assert_array_equal(rows, np.round(rows.astype(float), 2).astype(np.float32))
+    assert_allclose(rows[:, :3].sum(axis=1, dtype=float), rows[:, 3], rtol=1e-6)
+
+
 def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     data = linear([1, 1, -1], 0, 0)
     asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])

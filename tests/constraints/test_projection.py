@@ -233,3 +233,11 @@ def test_seeds_are_drawn_near_what_is_asked():
     assert np.all(1 / (far**2).sum(axis=1) >= 20 * (1 - 1e-9))
     assert far[1] @ values[:, 0] > 1.5
     assert 1 / (far[1] ** 2).sum() < 40
+
+
+def test_sums_that_no_row_has_choose_no_rows():
+    values = np.random.default_rng(0).normal(size=(50, 2))
+    values[:, 1] = np.nan
+    ends = np.array([1.0, 5.0])
+    of_first = condition_weights(values[:, :1], ends[:1], ends[:1])
+    assert_allclose(condition_weights(values, ends, ends), of_first)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter, adjust, column_total
 
@@ -168,3 +169,19 @@ def test_sums_of_times_are_refused(column):
         PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
     with pytest.raises(ValueError, match=f"sum of '{column}' is of times"):
         adjust(X, totals={column: 45})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cents_and_whole_floats_keep_orders_and_steps_beside_a_total_of_others(seed):
+    rng = np.random.default_rng(seed)
+    count = rng.poisson(3, 40).astype(float)
+    amount = count + rng.gamma(1.0, size=40)
+    parts = rng.integers(1, 500, (40, 2)) / 100
+    X = np.column_stack([count, amount, parts, parts.sum(axis=1).round(2)])
+    totals = {1: 1.03 * X[:30, 1].sum(), 2: round(X[:30, 2].sum(), 2)}
+    rows = PNLAugmenter().fit(X).sample(30, random_state=seed, totals=totals)
+    assert_allclose(rows[:, [1, 2]].sum(axis=0), [*totals.values()], rtol=1e-9)
+    assert (rows[:, 0] == np.rint(rows[:, 0])).all()
+    assert (rows[:, 0] <= rows[:, 1]).all()
+    assert_allclose(rows[:, 2:], rows[:, 2:].round(2), rtol=1e-12)
+    assert_allclose(rows[:, 2] + rows[:, 3], rows[:, 4], rtol=1e-12)
