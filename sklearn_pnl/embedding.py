@@ -25,7 +25,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     As :class:`~sklearn.preprocessing.MinMaxScaler`, but always in double precision, and
     for every range of it: a feature in tiny units is not treated as constant. A
-    constant feature becomes 0; a range that overflows is a FloatingPointError.
+    constant feature becomes 0; a range that overflows is an error.
 
     Attributes
     ----------
@@ -61,8 +61,11 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         low, high = ends_of(check_rows(self, X, reset=True))
         self.low_, high = cast(low, widest(low)), cast(high, widest(high))
-        with np.errstate(over="raise"):
+        with np.errstate(over="ignore"):
             self.range_ = high - self.low_
+        for j in np.flatnonzero(np.isinf(to_host(self.range_)))[:1]:
+            where = f"The range of column {j} overflows"
+            raise ValueError(f"{where}; divide X by a constant first.")
         return self
 
     def transform(self, X):

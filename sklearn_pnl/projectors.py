@@ -33,7 +33,7 @@ from ._runtime.validation import (
     clip_neighbors,
 )
 from .codec import Codec, encode_rows, free_mask, lay_out, unshared
-from .geometry import PosetProtocol, rake
+from .geometry import PosetProtocol, RakingError, rake
 from .geometry.posets.elements import refuse_foreign
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .neighbors import METRIC, TrainingRows
@@ -608,15 +608,20 @@ class BackwardProjector(_Encoder):
         refuse_foreign(self.rows_, "decode_margins, behind a fit that")
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
-        lifted = {}
+        given, lifted = {}, {}
         for modes, margin in margins.items():
             margin = np.asarray(as_array(margin, f"margin {modes}"), dtype=np.float64)
             if not np.all(margin >= 0):
                 raise ValueError(f"margin {modes} must be finite and not negative.")
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
-            lifted[modes] = margin + self.offset * n_cells
-        flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
-        tensors = flat.reshape(-1, *self.input_shape_)
+            given[modes], lifted[modes] = margin, margin + self.offset * n_cells
+        found = rake(np.ones(shape), lifted, strict=False, **settings)
+        if found.reasons:
+            # In the numbers given, without the offset.
+            plain = rake(np.ones(shape), given, strict=False, **settings)
+            row, reason = next(iter((plain.reasons or found.reasons).items()))
+            raise RakingError(f"Row {row}: {reason}", found)
+        tensors = (found.tables - self.offset).reshape(-1, *self.input_shape_)
         check_measures(tensors, self, self.offset, -self.offset)
         cells = tensors.reshape(len(tensors), -1)
         codes = self._codes(self._encode(cells), cells.dtype)

@@ -68,9 +68,9 @@ def test_every_unit_has_a_range(seed, dtype, unit):
     assert_allclose(again.astype(dtype) / unit, X / unit, rtol=1e-9, atol=1e-12)
 
 
-def test_a_range_that_overflows_is_refused():
-    X = np.array([[-1e308], [0.0], [1e308]])
-    with pytest.raises(FloatingPointError, match="overflow"):
+def test_a_range_that_overflows_is_refused_by_the_number_of_its_column():
+    X = np.array([[0.0, -1e308], [1.0, 0.0], [2.0, 1e308]])
+    with pytest.raises(ValueError, match="range of column 1 overflows"):
         RangeEmbedding().fit_transform(X)
 
 

@@ -24,6 +24,7 @@ from sklearn_pnl import (
 )
 from sklearn_pnl.geometry import (
     Poset,
+    RakingError,
     TensorPoset,
     chain_poset,
     eta_from_prob,
@@ -813,3 +814,13 @@ def test_margins_are_checked_before_the_offset_is_added(margin, message):
     projector = BackwardProjector(ManyBodyProjector(1), k_neighbors=3).fit(X)
     with pytest.raises(ValueError, match=message):
         projector.decode_margins({(0,): margin})
+
+
+def test_margins_that_disagree_are_named_in_the_numbers_given():
+    X = np.random.default_rng(0).uniform(size=(9, 3, 4))
+    projector = backward(offset=1.0).fit(X)
+    margins = {(0,): [[2, 1, 3], [1, 2, 3]], (1,): [[2, 2, 1, 1], [1, 1, 1, 1]]}
+    with pytest.raises(RakingError, match=r"^Row 1: .* asks for 3 at \(2,\)") as caught:
+        projector.decode_margins(margins)
+    # Which is a parameter of `rake` alone.
+    assert "strict" not in str(caught.value)
