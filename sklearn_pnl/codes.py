@@ -300,7 +300,7 @@ class Codes(BaseEstimator):
     def _reshaper(self, poset, reduces):
         """The reshaper that ``reshaper`` stands for, not fitted."""
         if isinstance(self.reshaper, str):
-            wanted = poset is None and (reduces or self.reshaper == "prime")
+            wanted = self.reshaper == "prime" or (reduces and poset is None)
             return PrimeFactorReshaper(pad_value="mean") if wanted else None
         return None if self.reshaper is None else clone(self.reshaper)
 
