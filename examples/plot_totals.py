@@ -6,8 +6,8 @@ New rows whose totals add up
 A table of accounts: costs of four kinds, and their total. Every row adds up. A new row
 of :class:`~sklearn_pnl.PNLSampler` is an affine combination of training rows, so it
 adds up as well, as rows of SMOTE do, which are convex combinations. Unlike those it
-keeps the spread of the data: mixing two rows takes a sixth of the covariance away, and
-noise that is itself a combination of near rows gives it back.
+keeps the spread of the data: mixing near rows takes a sixth of the covariance of their
+differences away, and noise that is itself a combination of near rows gives it back.
 
 Totals of your choice are a different matter: no interpolation has them. A projection
 does.

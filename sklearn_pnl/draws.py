@@ -107,8 +107,8 @@ class MixupDraws(Draws):
     Parameters
     ----------
     noise : float, default=0.41
-        Standard deviation of the noise, relative to that of differences. Mixing reduces
-        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores.
+        Standard deviation of the noise, relative to that of differences. Mixing takes a
+        sixth of their covariance from that of codes, which ``1 / sqrt(6)`` gives back.
 
     n_candidates : int or None, default=16384
         With more training rows, partners are the nearest of this many random rows, so

@@ -60,9 +60,9 @@ class Lines(BaseEstimator):
     Parameters
     ----------
     noise : float, default=0.6
-        Standard deviation of the noise, relative to that of differences. Mixing reduces
-        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores; limits
-        and agreed cells reduce it further, which 0.6 restores. 0 is for rows between
+        Standard deviation of the noise, relative to that of differences. Mixing takes a
+        sixth of their covariance from that of rows, which ``1 / sqrt(6)`` gives back;
+        limits and agreed cells take more, which 0.6 gives back. 0 is for rows between
         two others.
 
     agreed_cells : bool, default=True

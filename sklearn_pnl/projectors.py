@@ -605,7 +605,7 @@ class BackwardProjector(_Encoder):
         array([[1., 2., 3.]])
         """
         check_is_fitted(self)
-        refuse_foreign(self.rows_, "decode_margins, behind a fit that")
+        refuse_foreign(self.rows_, "A fit before decode_margins")
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
         given, lifted = {}, {}
