@@ -476,7 +476,7 @@ def test_a_reshaper_named_beside_a_poset_is_refused_where_it_does_not_fit():
         (table(), {"order": 7}, "order=7 is outside 1 to 3"),
         (table(), {"order": 2, "reshaper": None}, "order=2 is outside 1 to 1"),
         (positive(0, *SHAPE) - 1, {"order": 1, "embedding": None}, "[Nn]egative"),
-        (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN"),
+        (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN.*method='lines' does"),
         (np.where(table() > 2, np.inf, 1.0), {}, "inf"),
         (table()[:0], {}, "0 sample"),
         (table()[:, :0], {}, "0 feature"),

@@ -25,7 +25,7 @@ _NO_NUMBERS = (
     "alone: pass a data frame."
 )
 # Why missing cells are refused.
-_WHOLE = "Missing cells need the whole row as code: no order, reshaper or embedding."
+_OF_CODES = "Codes take no missing cells; method='lines' does."
 
 
 def read_table(estimator, X, missing=None):
@@ -78,7 +78,7 @@ def read_table(estimator, X, missing=None):
     table.is_list = isinstance(X, list)
     table.describe(estimator)
     if missing is not None:
-        missing = True if missing else _WHOLE
+        missing = True if missing else _OF_CODES
     table.has_missing = check_finite(
         table._rows, names=table.column_names, missing=missing
     )
