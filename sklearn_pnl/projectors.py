@@ -366,8 +366,9 @@ class BackwardProjector(_Encoder):
                encoding: ``transform(inverse_transform(w)) = w``; with one
                neighbour, its own code gives back the row itself. A decoded row
                is ``q * mass - offset``, so cells far below the offset are lost to
-               rounding, and theta with them where a whole marginal is; and a
-               bottom that was added to the poset is filled in anew.
+               rounding, and theta with them where a whole marginal is; cells with
+               less than ``tol`` of the mass need a smaller ``tol``; and a bottom
+               that was added to the poset is filled in anew.
     "theta"    theta of the neighbours' geometric mean up to order ell', the
                expectations of ``w`` beyond it: the paper's set M*, closed form.
     "eta"      expectations of ``r`` up to order ell', theta of ``w`` beyond it.
