@@ -34,6 +34,7 @@ from ._runtime.validation import (
 )
 from .codec import Codec, encode_rows, free_mask, lay_out, unshared
 from .geometry import PosetProtocol, RakingError, rake
+from .geometry.convex.raking import mode_sets
 from .geometry.posets.elements import refuse_foreign
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .neighbors import METRIC, TrainingRows
@@ -610,8 +611,8 @@ class BackwardProjector(_Encoder):
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
         given, lifted = {}, {}
-        for modes, margin in margins.items():
-            margin = np.asarray(as_array(margin, f"margin {modes}"), dtype=np.float64)
+        for key, modes in mode_sets(margins).items():
+            margin = np.asarray(as_array(margins[key], f"margin {modes}"), np.float64)
             if not np.all(margin >= 0):
                 raise ValueError(f"margin {modes} must be finite and not negative.")
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)

@@ -816,6 +816,13 @@ def test_margins_are_checked_before_the_offset_is_added(margin, message):
         projector.decode_margins({(0,): margin})
 
 
+@pytest.mark.parametrize("margins", [{0: [1.0, 2, 3]}, [[1.0, 2, 3]], {"rows": [1.0]}])
+def test_margins_that_name_no_modes_are_refused(margins):
+    projector = backward().fit(np.random.default_rng(0).uniform(size=(9, 3, 4)))
+    with pytest.raises(ValueError, match="margins must be a dict by modes"):
+        projector.decode_margins(margins)
+
+
 def test_margins_that_disagree_are_named_in_the_numbers_given():
     X = np.random.default_rng(0).uniform(size=(9, 3, 4))
     projector = backward(offset=1.0).fit(X)
