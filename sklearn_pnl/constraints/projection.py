@@ -141,8 +141,9 @@ def round_rows(moved, structure, low, high, gaps, held):
         return moved
     system = structure.system(gaps=gaps)
     rounded = round_to_steps(moved, structure.steps, system, low, high)
+    rounded[gaps] = np.nan
     structure.round_in_order(rounded)
-    rounded = np.clip(rounded, low, high)
+    rounded = np.where(gaps, moved, np.clip(rounded, low, high))
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.

@@ -185,3 +185,17 @@ def test_cents_and_whole_floats_keep_orders_and_steps_beside_a_total_of_others(s
     assert (rows[:, 0] <= rows[:, 1]).all()
     assert_allclose(rows[:, 2:], rows[:, 2:].round(2), rtol=1e-12)
     assert_allclose(rows[:, 2] + rows[:, 3], rows[:, 4], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_cells_are_in_no_order_with_whole_numbers_of_a_total(seed):
+    rng = np.random.default_rng(seed)
+    first = rng.poisson(20, 80)
+    second = (first + rng.poisson(5, 80)).astype(float)
+    second[rng.random(80) < 0.3] = np.nan
+    X = pd.DataFrame({"first": first, "second": second})
+    total = int(1.05 * 40 * first.mean())
+    rows = PNLAugmenter().fit(X).sample(40, seed, totals={"first": total})
+    assert rows["first"].sum() == total
+    assert not (rows["first"] > rows["second"]).any()
+    assert rows["first"].min() >= first.min()
