@@ -31,15 +31,15 @@ def no_equations(d):
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
-def search_equalities(rows, ends, shape, ranks, precision, steps):
+def search_equalities(rows, varies, shape, ranks, precision, steps):
     """Look for equalities of the columns of rows (n, D), exact or nearly.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         NaN where a cell is missing.
-    ends : tuple of ndarray of shape (D,)
-        Least and largest value of each column.
+    varies : ndarray of bool of shape (D,) or None
+        Columns with more than one value; None where cells are missing.
     shape : tuple of int or None
         Shape of a row of several axes: of few rows sums along each are looked for.
     ranks : ndarray of int of shape (D,)
@@ -52,34 +52,29 @@ def search_equalities(rows, ends, shape, ranks, precision, steps):
 
     Returns
     -------
-    involved : ndarray of bool of shape (D,)
-        Columns in an equality, exact or nearly.
-    linked : ndarray of bool of shape (b, b)
-        Which of the two-valued columns one links.
+    dependent : ndarray of int
+        Columns that others give, exactly or nearly.
     equations : Equations
         Those that hold exactly.
     near : list of (int, ndarray of shape (D,))
         A column that others nearly give, and how it follows where discrete ones, or
         such columns later in the list, change.
     """
-    columns, whole = np.flatnonzero(np.less(*ends)), rows
-    if np.isnan(ends[0]).any():
+    if varies is None:
         columns, whole = _complete_part(rows)
-    d, flags = rows.shape[1], np.flatnonzero(ranks == 2)
+    else:
+        columns, whole = np.flatnonzero(varies), rows
     n, c = len(whole), len(columns)
-    involved, equations, near = np.zeros(d, bool), no_equations(d), []
+    dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
         dependent, equations = _factored(rows, columns, whole, ranks, precision)
-        involved[columns[dependent]] = True
-        others = np.setdiff1d(columns[dependent], equations.pivots)
+        others = np.setdiff1d(dependent, equations.pivots)
         if (ranks[others] > 0).any() and len(others) > 1:
             free = np.setdiff1d(columns, equations.pivots)
             near = _near_equations(whole, free, ranks, steps)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
-        involved = equations.coefficients.any(axis=0)
-    members = (equations.coefficients[:, flags] != 0).astype(int)
-    return involved, members.T @ members > 0, equations, near
+    return dependent, equations, near
 
 
 def _complete_part(rows):
@@ -103,7 +98,7 @@ def _complete_part(rows):
 
 
 def _factored(rows, columns, whole, ranks, precision):
-    """Which of some columns (c,) others give, nearly, which are linked, and equations.
+    """Which of some columns (c,) others give, exactly or nearly, and equations.
 
     A column is in an equality where the other columns leave little of its variance:
     ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
@@ -114,7 +109,7 @@ def _factored(rows, columns, whole, ranks, precision):
     standard, spread = _standardized(part)
     fine = np.isfinite(spread)
     if not fine.any():
-        return fine, no_equations(rows.shape[1])
+        return columns[:0], no_equations(rows.shape[1])
     root = _root_of_inverse(standard)
     diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
@@ -131,7 +126,7 @@ def _factored(rows, columns, whole, ranks, precision):
         if not holds.all():
             dependent[unsure[~holds]] = False
             equations = exact_equalities(rows, columns[dependent], precision, ranks)
-    return dependent, equations
+    return columns[dependent], equations
 
 
 def _near_equations(whole, columns, ranks, steps):
@@ -273,12 +268,10 @@ def exact_equalities(rows, columns, precision, priority):
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    given = part = rows[:, columns]
-    ends = ends_of(given)
-    if np.isnan(ends[0]).any():
-        part = given[~np.isnan(given).any(axis=1)]
-        ends = ends_of(part)
-    sample, precision = subsample(part, len(columns)), precision[columns]
+    given = rows[:, columns]
+    complete, precision = ~np.isnan(given).any(axis=1), precision[columns]
+    part = given if complete.all() else given[complete]
+    sample = subsample(part, len(columns))
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not len(columns) or not (np.isfinite(spread) & (spread > 0)).all():
         return no_equations(rows.shape[1])
@@ -296,10 +289,7 @@ def exact_equalities(rows, columns, precision, priority):
         row[:] = _readable(row, sample, room)
     values = _constants(basis, sample, precision)
     # Computed from a part of the rows; all rows confirm them.
-    missed = np.abs(basis @ part.T - values[:, None]).max(axis=1)
-    holds = missed <= np.abs(basis) @ _room(ends, precision)
-    if part is not given:
-        holds &= _holds_where_given(given, basis, values, precision)
+    holds = _holds_where_given(given, basis, values, precision)
     equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])

@@ -272,31 +272,31 @@ def find_structure(
     if value_support is not None and is_flat:
         support = find_value_support(rows, table)
         steps = support.steps
-    ends = least, most = ends_of(rows)
-    if np.isnan(least).any():
-        least, most = ends_seen(rows)
+    least, most = ends_seen(rows)
     binary, width = _two_valued(rows, least, most) & is_flat, most - least
     low, high = limits(least, most, extrapolation, steps, binary)
-    linked, near, names = False, [], table.feature_names
+    dependent, near, names = [], [], table.feature_names
     if isinstance(equalities, str):
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
-        involved, linked, equations, near = search_equalities(
-            rows, ends, None if is_flat else table.shape, ranks, table.precision,
+        dependent, equations, near = search_equalities(
+            rows, None if table.has_missing else least < most,
+            None if is_flat else table.shape, ranks, table.precision,
             np.where(binary, width, steps),
         )  # fmt: skip
     else:
         equations = echelon_of(resolve_equalities(equalities, table))
-        involved = equations.coefficients.any(axis=0)
+    a, values, pivots = equations
+    involved = a.any(axis=0)
+    involved[dependent] = True
     orders = np.empty((0, 2), int)
     if is_flat and with_orders:
         orders = find_orders(rows, low, high, table.times)
-    a, values, pivots = equations
     return Structure(
         table.without_rows(), low, high, least, most,
         np.where(binary & (least == 0), width, steps),
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
         LinearConstraints.empty(names), orders, binary,
-        _blocks(rows[:, binary], least[binary], most[binary], linked),
+        _blocks(rows[:, binary], least[binary], most[binary], a[:, binary]),
         involved & ~binary, pivots, support, near,
     )  # fmt: skip
 
@@ -330,7 +330,7 @@ def limits(least, most, extrapolation, steps, binary):
 # --- orders -----------------------------------------------------------------------
 
 
-def find_orders(rows, low, high, times=None):
+def find_orders(rows, low, high, times):
     """Pairs (m, 2) of columns, the first never above the second in any row.
 
     Only those whose limits overlap, so that a new row could break the order, of columns
@@ -342,8 +342,7 @@ def find_orders(rows, low, high, times=None):
     varies = low < high
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
-    if times is not None:
-        may &= times[:, None] == times
+    may &= times[:, None] == times
     # Most pairs are out after some rows; the few that are left are looked at in all.
     first = rows[:: max(1, len(rows) // 256)][:256]
     for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
@@ -379,10 +378,11 @@ def _two_valued(rows, least, most):
     return two
 
 
-def _blocks(flags, least, most, linked):
+def _blocks(flags, least, most, a):
     """Numbers (b,) of the two-valued columns (n, b) that go together.
 
-    Those that an equality links, or of which some combination of values is in no row.
+    Those that one of the equalities ``a`` (k, b) links, or of which some combination of
+    values is in no row.
     """
     b = flags.shape[1]
     if not b:
@@ -390,6 +390,8 @@ def _blocks(flags, least, most, linked):
     # Single precision counts rows exactly up to 2 ** 24.
     has = np.hstack([flags == least, flags == most]).astype(np.float32)
     lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
+    members = (a != 0).astype(int)
+    linked = members.T @ members > 0
     return connected_components(lacks | linked, directed=False)[1]
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_pnl import PNLAugmenter, find_equalities
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, find_equalities
 from sklearn_pnl.constraints.equalities import echelon, exact_equalities
 from sklearn_pnl.constraints.structure import find_orders, find_structure
 from sklearn_pnl.frames import TableReader, read_table
@@ -266,7 +266,7 @@ def test_orders_are_those_of_a_search_by_hand(n, seed):
     )
     X = np.rint(4 * X)[:, rng.permutation(X.shape[1])]
     low, high = X.min(axis=0), X.max(axis=0)
-    found = find_orders(X, low, high)
+    found = find_orders(X, low, high, np.zeros(X.shape[1], bool))
     pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
     assert pairs <= expected
     # Those left out follow from two that are there.
@@ -337,6 +337,17 @@ def test_missing_cells_do_not_hide_that_flags_go_together(seed):
     X = np.column_stack([implied, alone, implied * rng.integers(0, 2, 400)])
     X = np.where(rng.uniform(size=X.shape) < 0.2, np.nan, X)
     assert blocks(X) == {frozenset({0, 2}), frozenset({1})}
+
+
+def test_flags_that_a_given_equality_links_are_a_block():
+    rng = np.random.default_rng(0)
+    # Of any two flags all four combinations are there: a + b = c + d alone links them.
+    either = rng.integers(0, 2, (80, 2))
+    other = np.where(rng.integers(0, 2, (80, 1)), either, either[:, ::-1])
+    X = np.column_stack([either, other, rng.uniform(size=(80, 8))])
+    balance = ColumnConstraint({0: 1, 1: 1, 2: -1, 3: -1}, equal=0)
+    rows = PNLAugmenter(equalities=balance).fit(X).sample(400, random_state=0)
+    assert_array_equal(rows[:, :2].sum(axis=1), rows[:, 2:4].sum(axis=1))
 
 
 def test_limits_are_those_of_all_rows_widened():
