@@ -68,10 +68,10 @@ def find_value_support(numbers, table):
     support : ValueSupport
     """
     steps, precision = table.steps.astype(np.float64), table.precision
-    for j in np.flatnonzero((steps == 0) & _may_have_steps(numbers[:8], precision)):
-        values = numbers[~np.isnan(numbers[:, j]), j]
-        if len(values):
-            steps[j] = _step_of(values.astype(np.float64), precision[j])
+    # A few rows tell most of the columns without.
+    may_have = (steps == 0) & (_steps_of(numbers[:8], precision) > 0)
+    for j in np.flatnonzero(may_have & ~np.isnan(numbers).all(axis=0)):
+        steps[j] = _steps_of(numbers[:, [j]], precision[[j]])[0]
     atoms = {}
     for part in slices(numbers.shape[1], 256):
         # NaN, which is last, equals nothing.
@@ -83,26 +83,20 @@ def find_value_support(numbers, table):
     return ValueSupport(table.feature_names, steps, atoms)
 
 
-def _may_have_steps(rows, precision):
-    """Columns (D,) whose values in a few rows are all on a step."""
-    rows = rows.astype(np.float64)
+def _steps_of(rows, precision):
+    """The powers of ten (D,), 1 to .0001, that all values are multiples of; else 0."""
+    rows, steps = rows.astype(np.float64), np.zeros(rows.shape[1])
     room = 2 * precision * np.abs(rows)
-    with np.errstate(over="ignore", invalid="ignore"):
-        off = [np.abs(rows - np.round(rows, k)) > room for k in range(5)]
-    return ~np.any(off, axis=1).all(axis=0)
-
-
-def _step_of(values, precision):
-    """The power of ten, from 1 to .0001, that all values are multiples of; else 0."""
-    room = 2 * precision * np.abs(values)
+    # Steps that the type itself rounds to say nothing.
+    finest = 8 * np.fmax.reduce(room, axis=0, initial=0.0)
     for decimals in range(5):
         step = 10.0**-decimals
-        # Steps that the type itself rounds to say nothing.
-        if step < 8 * room.max():
-            return 0.0
-        if np.all(np.abs(values - np.round(values, decimals)) <= room):
-            return step
-    return 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = (np.abs(rows - np.round(rows, decimals)) > room).any(axis=0)
+        steps[(steps == 0) & ~off & (step >= finest)] = step
+        if steps.all():
+            break
+    return steps
 
 
 def _atoms_of(values):
