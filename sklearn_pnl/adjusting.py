@@ -133,8 +133,7 @@ def adjust(
     if totals is None:
         rows, infeasible = project_rows(numbers, structure, offset=offset)
         if infeasible.any():
-            row = int(np.argmax(infeasible))
-            raise explain_infeasible(rows[row], structure.take_rows([row]), row)
+            raise explain_infeasible(rows, infeasible, structure)
     else:
         asked = Totals.read(totals, len(numbers), table, numbers)
         if asked.counted:

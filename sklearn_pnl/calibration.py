@@ -386,7 +386,7 @@ class _RowTotals(LinearConstraints):
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
         if beyond.any():
             reasons = (
-                f"{self._asked(k)}; within {ranges} it reaches "
+                f"{self.asks(k)}; within {ranges} it reaches "
                 f"{span(least[k], most[k], 7)}."
                 for k in np.flatnonzero(beyond)
             )
@@ -399,15 +399,12 @@ class _RowTotals(LinearConstraints):
         if residual[k] <= max(tol, 1e-14):
             return weights, n_iter, ()
         reason = (
-            f"{self._asked(k)}; with the other totals, the weights after {n_iter} "
+            f"{self.asks(k)}; with the other totals, the weights after {n_iter} "
             f"steps give {self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
             f"tol={tol:g} of its terms. Leave one out, give tolerances "
             "(column_total(..., rtol=)), or increase max_iter or tol."
         )
         return weights, n_iter, (reason,)
-
-    def _asked(self, k):
-        return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
 
 
 def _read_total(columns, total, design):

@@ -99,9 +99,7 @@ class Drawing:
             if len(feasible.constraints):
                 batch, infeasible = self._copied(batch, moved, infeasible, feasible)
             if infeasible.any() and not self.drops:
-                i = int(np.argmax(infeasible))
-                of_row = feasible.take_rows([i])
-                error = explain_infeasible(batch.numbers[i], of_row, int(rows[i]))
+                error = explain_infeasible(batch.numbers, infeasible, feasible, rows)
                 error.args = (f"{error} {self.advice}".rstrip(),)
                 raise error
             batch = batch.take_rows(~infeasible)
@@ -253,6 +251,6 @@ def _moved(drawing, asked, batch, numbers):
     if not len(asked.sums):
         return rows
     # Cells of donors stay as they are.
-    fixed = np.broadcast_to(structure.binary, rows.shape)
+    fixed = structure.binary
     avoid = drawing.fixed_cells(batch._replace(numbers=rows))
     return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)

@@ -23,7 +23,7 @@ from ._runtime.validation import (
 from .codec import free_mask, lay_out
 from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows, weights_of
-from .constraints.structure import Structure, resolve_equalities
+from .constraints.structure import Structure, ends_seen, resolve_equalities
 from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes
@@ -37,8 +37,7 @@ class NearRows:
 
     def __init__(self, rows, n_neighbors):
         # Columns without a value have no range.
-        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
-        self._low, high = map(np.nan_to_num, ends)
+        self._low, high = ends_seen(rows)
         self._unit = np.where(high > self._low, high - self._low, 1.0)
         self._imputer = KNNImputer(n_neighbors=n_neighbors, keep_empty_features=True)
         # Returns an array even if data frames are the global output of scikit-learn.

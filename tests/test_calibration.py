@@ -669,10 +669,16 @@ def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
             calibrate(frame, {"day": asked})
 
 
-def test_an_array_of_totals_needs_names():
-    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=[1, 2])
-    with pytest.raises(ValueError, match="names are different strings"):
-        calibrate(X, [40.0, 47.0])
+def test_an_array_of_totals_needs_names_that_mean_one_column():
+    rows, wanted = np.arange(1, 13.0).reshape(6, 2), [40.0, 47.0]
+    expected = calibrate(rows, wanted)
+    for names in (["a", "b"], [0, 1], [2.5, 3.5], [("a", 0), ("a", 1)]):
+        X = pd.DataFrame(rows, columns=names)
+        np.testing.assert_allclose(calibrate(X, wanted), expected)
+    for names in (["a", "a"], [1, 2]):
+        X = pd.DataFrame(rows, columns=names)
+        with pytest.raises(ValueError, match="which means the columns"):
+            calibrate(X, wanted)
 
 
 def test_data_frames_are_no_tables_to_rake():

@@ -32,36 +32,38 @@ class Infeasibility(ValueError):
         self.row = row
 
 
-def explain_infeasible(row, structure, number):
-    """Find the constraint that is out of reach alone, with the range it can reach.
+def explain_infeasible(rows, infeasible, structure, numbers=None):
+    """Find what the first infeasible row cannot have, alone if it is one constraint.
 
     Parameters
     ----------
-    row : ndarray of shape (D,)
-        The best try.
+    rows : ndarray of shape (n, D)
+        The best tries.
+    infeasible : ndarray of bool of shape (n,)
     structure : Structure
-        Of this row.
-    number : int
-        Of the row.
+        Of these rows.
+    numbers : ndarray of int of shape (n,), default=None
+        What messages call them; None for their places.
 
     Returns
     -------
     error : Infeasibility
         To be raised.
     """
-    low, high = structure.low, structure.high
+    i = int(np.argmax(infeasible))
+    number = i if numbers is None else int(numbers[i])
+    structure = structure.take_rows(i)
     constraints, asked = structure.constraints, structure.system()
-    least, most = np.vstack(box_reach(constraints.coefficients, low[None], high[None]))
-    lower, upper = constraints.lower.ravel(), constraints.upper.ravel()
-    for k in np.flatnonzero((lower > most) | (upper < least)):
+    ends = structure.low[None], structure.high[None]
+    least, most = np.vstack(box_reach(constraints.coefficients, *ends))
+    for k in np.flatnonzero((constraints.lower > most) | (constraints.upper < least)):
         return Infeasibility(
-            f"Row {number} cannot have what is asked: {constraints.names[k]} asks for "
-            f"{span(lower[k], upper[k])}; within the limits of its columns it reaches "
-            f"{span(least[k], most[k], 7)}.",
+            f"Row {number} cannot have what is asked: {constraints.asks(k)}; within "
+            f"the limits of its columns it reaches {span(least[k], most[k], 7)}.",
             number,
         )
     # A missing cell has no value that an equality could hold for.
-    missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
+    missed = np.nan_to_num(np.abs(asked.residual(rows[[i]]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
     steps = structure.steps[(asked.coefficients[k] != 0) & structure.is_whole]
     of_steps = f" (values are multiples of {steps[0]:g})" if len(steps) else ""

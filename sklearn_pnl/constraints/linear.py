@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from .._runtime.masked import check_unmasked
 from .._runtime.validation import as_array, errors_naming
 from ..frames import TableReader, is_frame, read_table
+from ..geometry.convex.reach import span
 
 # What rows may miss of what they keep: a share of the range of the largest term (sums
 # over all rows: of their absolute terms), and roundings of the largest values.
@@ -209,6 +210,10 @@ class LinearConstraints:
             return [*self.labels]
         return [linear_form(a, self.feature_names) for a in self.coefficients]
 
+    def asks(self, k: int) -> str:
+        """What constraint k of all rows asks for, in words."""
+        return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
+
     @property
     def descriptions(self) -> tuple[str, ...]:
         """Each in words, such as ``"total = a + b"``."""
@@ -232,11 +237,9 @@ class LinearConstraints:
         Positive below an interval, negative above, NaN where a cell is missing.
         """
         gaps = np.isnan(rows)
+        values = np.where(gaps, 0.0, rows) @ self.coefficients.T
         if gaps.any():
-            values = np.where(gaps, 0.0, rows) @ self.coefficients.T
             values[gaps @ (self.coefficients != 0).T] = np.nan
-        else:
-            values = rows @ self.coefficients.T
         return self.missing(values)
 
     def missing(self, values: NDArray) -> NDArray:
@@ -257,9 +260,8 @@ class LinearConstraints:
 
     def rounding(self, rows: NDArray, precision: float | NDArray = EPS) -> NDArray:
         """What rounding of cells (n, D) and 1e-9 of the scale leave of each (n, k)."""
-        used = np.flatnonzero(self.coefficients.any(axis=0))
-        terms = (np.abs(self.coefficients) * precision)[:, used]
-        size = np.fmax(np.abs(rows[:, used]), 0) @ terms.T
+        terms = np.abs(self.coefficients) * precision
+        size = np.fmax(np.abs(rows), 0) @ terms.T
         return TOL * self.scale + ROUNDINGS * size
 
     def violation(self, X: ArrayLike) -> NDArray:

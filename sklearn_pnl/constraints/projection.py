@@ -13,7 +13,7 @@ from .value_support import multiples, steps_between
 ROUNDS_OF_ORDERS = 5
 
 
-def project_rows(rows, structure, fixed=None, *, offset=1.0):
+def project_rows(rows, structure, fixed=False, *, offset=1.0):
     r"""Move rows least so that they meet equalities, constraints, limits and orders.
 
     Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to where it
@@ -27,7 +27,7 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
         A missing cell, NaN, stays so; but for those in an equality that is asked for,
         which has no other value.
     structure : Structure
-    fixed : ndarray of bool of shape (n, D), default=None
+    fixed : ndarray of bool of shape (n, D), default=False
         Cells that are held, and freed only where nothing else meets what is asked;
         so are columns that are constant in the data.
     offset : float, default=1.0
@@ -55,7 +55,7 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
     gaps = np.isnan(start)
     start = np.where(gaps, part.least, start)
     low, high = (np.where(gaps, start, end) for end in (low, high))
-    avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed
+    avoid = (part.ranges == 0) | fixed
     moved, system = start.copy(), part.system(gaps=gaps)
     # Rows that have what is asked stay, in order or not.
     satisfied = ((start >= low) & (start <= high)).all(axis=1)

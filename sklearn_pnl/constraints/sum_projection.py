@@ -61,7 +61,7 @@ class Sums(LinearConstraints):
         return TOL + 4 * precision[used].max(initial=0)
 
 
-def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1.0):
+def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset=1.0):
     """Move rows to sums over all of them, least in the chi-square distance.
 
     Parameters
@@ -71,7 +71,7 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
     sums : Sums
     structure : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
-    fixed, avoid : ndarray of bool of shape (n, D), default=None
+    fixed, avoid : ndarray of bool of shape (n, D) or (D,), default=False
         Cells that do not move, and those that do only where nothing else has the sums;
         so do columns that are constant in the data.
     offset : float, default=1.0
@@ -89,10 +89,9 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
         of the types: with what is reached.
     """
     gaps = np.isnan(rows)
-    fixed = gaps if fixed is None else fixed | gaps
-    constant = structure.ranges == 0
-    avoid = constant if avoid is None else avoid | constant
-    for still in (fixed | avoid, fixed):
+    fixed = fixed | gaps
+    avoid = fixed | avoid | (structure.ranges == 0)
+    for still in (avoid, fixed):
         problem = _Problem(rows, sums, structure, still, offset)
         moved = problem.start
         if not problem.reach()[2].any():
@@ -119,8 +118,9 @@ class _Problem:
         self.gaps, self.sums = np.isnan(rows), sums
         self.start = np.where(self.gaps, 0.0, rows)
         low, high, self.set = split_limits(structure, len(rows))
-        for row in np.flatnonzero((low > high).any(axis=1)):
-            raise explain_infeasible(rows[row], structure.take_rows([row]), int(row))
+        cross = (low > high).any(axis=1)
+        if cross.any():
+            raise explain_infeasible(rows, cross, structure)
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, structure, still, offset)
@@ -312,8 +312,8 @@ class _Problem:
         """The error of a row that cannot have what is asked, or of the worst sum."""
         kept = self.system, self.low, self.high
         alone, satisfied = nearest_rows(self.start, self.weights, *kept)
-        for row in np.flatnonzero(~satisfied.all(axis=1)):
-            return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
+        if not satisfied.all():
+            return explain_infeasible(alone, ~satisfied.all(axis=1), self.set)
         sums, (least, most, beyond) = self.sums, self.reach()
         k = int(np.argmax(np.where(beyond, np.inf, sums.share_missed(rows))))
         reached = f"with all that rows keep they reach {sums.of(rows)[k]:.10g}"
@@ -323,6 +323,6 @@ class _Problem:
         steps = self.set.steps[sums.coefficients[k] != 0]
         of_steps = f" Values are multiples of {steps.max():g}." if steps.any() else ""
         return Infeasibility(
-            f"{sums.names[k]} asks for {span(sums.lower[k], sums.upper[k])}; {reached}."
-            f"{of_steps} Ask for an interval: column_total(..., rtol=)."
+            f"{sums.asks(k)}; {reached}.{of_steps} Ask for an interval: "
+            "column_total(..., rtol=)."
         )

@@ -13,13 +13,7 @@ from scipy.sparse import csr_array
 
 from .._runtime.masked import check_unmasked, is_missing
 from ..frames.columns import column_of, columns_of
-from ..geometry.convex.reach import span
-from .linear import (
-    ALMOST,
-    ColumnConstraint,
-    LinearConstraints,
-    read_constraints,
-)
+from .linear import ALMOST, ColumnConstraint, LinearConstraints, read_constraints
 from .sum_projection import Sums
 
 
@@ -232,11 +226,6 @@ def as_totals(totals, names, row_shape):
             f"all columns, of shape {row_shape}; got {totals!r}."
         )
     columns = range(sums.size) if names is None else names
-    if names is not None and len({x for x in names if isinstance(x, str)}) < sums.size:
-        raise ValueError(
-            "totals in an array are of columns whose names are different strings: pass "
-            "a dict by column, or X.to_numpy()."
-        )
     return list(map(column_total, columns, sums.ravel()))
 
 
@@ -453,8 +442,8 @@ def _whole(columns, total, n):
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
-            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}, in "
-            f"which there is no whole number from 0 to {n}: column_total(..., rtol=)."
+            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}: "
+            "column_total(..., rtol=)."
         )
     return replace(counts, lower=lower, upper=upper), codes
 

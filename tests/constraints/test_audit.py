@@ -118,11 +118,12 @@ def test_cents_in_single_precision_are_kept_without_a_warning(seed):
 
 
 def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
+    infeasible = np.arange(20) >= 7
     data = linear([1, 1, -1], 0, 0)
     asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
     limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
     one = structure_of(rows, **limits, constraints=asked)
-    why = explain_infeasible(rows[0], one, 7)
+    why = explain_infeasible(rows, infeasible, one)
     assert str(why).startswith(
         "Row 7 cannot have what is asked: a + b asks for 50 to 60;"
     )
@@ -131,7 +132,7 @@ def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     # Each alone can be had.
     both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
     one = structure_of(rows, **limits, constraints=both)
-    why = explain_infeasible(rows[0], one, 7)
+    why = explain_infeasible(rows, infeasible, one)
     assert "best try misses" in str(why)
 
 
