@@ -125,11 +125,10 @@ def adjust(
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)
-    structure = Structure.plain(
-        table, numbers, steps=find_value_support(numbers, table).steps,
-        low=least - room, high=most + room, equalities=kept,
-        constraints=read_constraints(constraints, table, n),
-    )  # fmt: skip
+    steps = find_value_support(numbers, table).steps
+    wanted = read_constraints(constraints, table, n)
+    ends = least - room, most + room
+    structure = Structure.plain(table, numbers, steps, kept, wanted, *ends)
     if totals is None:
         rows, infeasible = project_rows(numbers, structure, offset=offset)
         if infeasible.any():
@@ -145,7 +144,7 @@ def adjust(
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
-    steps = np.where(structure.precision == 0, structure.steps, 0.0)
+    steps = np.where(structure.is_whole, steps, 0.0)
     audit_rows(final, replace(structure, steps=steps), "adjust")
     if hasattr(X, "iloc"):
         moved.index = X.index

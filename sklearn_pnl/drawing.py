@@ -90,8 +90,9 @@ class Drawing:
 
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it."""
-        feasible = self.feasible.take_rows(rows)
+        feasible = self.feasible
         if self.projects:
+            feasible = feasible.take_rows(rows)
             fixed = self.fixed_cells(batch)
             numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
             moved = (numbers != batch.numbers).any(axis=1)
@@ -223,7 +224,7 @@ def sample_set(drawing, rng, totals):
     achieved = asked.achieved(drawing.as_returned(moved), seeds)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
-    room[: len(asked.sums)] = asked.sums.tolerance(drawing.feasible.precision)
+    room[: len(asked.sums)] = asked.sums.tolerance(drawing.feasible.table.precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
     ranges = drawing.feasible.ranges

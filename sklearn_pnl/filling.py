@@ -66,10 +66,11 @@ class TableFiller:
             name = table.feature_names[empty[0]]
             raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+        kept = resolve_equalities(imputer.equalities, table)
+        wanted = read_constraints(imputer.constraints, table)
         self._set = Structure.plain(
-            table.without_rows(), table.numbers(), steps=np.zeros(len(low)),
-            equalities=resolve_equalities(imputer.equalities, table),
-            constraints=read_constraints(imputer.constraints, table),
+            table.without_rows(), table.numbers(), np.zeros(len(low)), kept, wanted,
+            -np.inf, np.inf,
         )  # fmt: skip
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()
@@ -84,7 +85,7 @@ class TableFiller:
         beyond = np.where(low >= 0, 0.0, -np.inf), np.full(len(low), np.inf)
         self._boxes = [(low, high)] + [beyond] * (1 + len(self._system))
         # What types round: nothing that double precision would not.
-        single = self._set.precision * (self._set.precision > np.finfo(float).eps)
+        single = table.precision * (table.precision > np.finfo(float).eps)
         rounding = single * np.maximum(np.abs(low), np.abs(high))
         self._rounding = np.abs(self._system.coefficients) @ rounding
         if imputer.imputer is None:

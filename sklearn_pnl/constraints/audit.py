@@ -101,13 +101,32 @@ def audit_rows(rows, structure, caller):
         first row and the number of rows.
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
-    eps = 2 * np.maximum(structure.precision, EPS)
+    precision, n_equal = structure.table.precision, len(structure.equalities)
+    eps = 2 * np.maximum(precision, EPS)
     largest = np.maximum(np.abs(structure.least), np.abs(structure.most))
     largest = np.fmax(np.abs(rows), largest)
-    _check_systems(rows, largest, structure, eps, caller)
+    if n_equal + len(structure.constraints):
+        system = structure.system()
+        missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
+        # New rows miss equalities by what the training rows may, mixed: by the rounding
+        # of the largest values there.
+        room[:, :n_equal] = system.rounding(largest, eps)[:, :n_equal]
+        whole = np.where(structure.is_whole, structure.steps, 0.0)
+        is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
+        for row, k in np.argwhere(is_beyond[:, n_equal:]):
+            by = f"{structure.constraints.names[k]} by {missed[row, n_equal + k]:.3g}"
+            message = f"{caller}: row {row} misses what is asked of {by}."
+            raise Infeasibility(message, int(row))
+
+        def name_of(k):
+            if k < n_equal:
+                return structure.equalities.descriptions[k]
+            return f"{system.names[k]}, of whole numbers,"
+
+        _warn(name_of, missed, room, caller)
     names = structure.equalities.feature_names
     # Values that are asked for may lie, and lead others through sums, off steps.
-    is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
+    is_checked = (precision == 0) | (len(structure.constraints) == 0)
     c = np.flatnonzero(is_checked & (structure.steps > 0))
     missed = off_steps(rows[:, c], structure.steps[c])
     room = ALMOST + (eps * largest)[:, c] / structure.steps[c]
@@ -137,30 +156,6 @@ def _warn(name_of, missed, room, caller):
         f"{name_of(k)}{more} by up to {missed[bad, k].max():.3g}; the first is row "
         f"{bad[0]}."
     )
-
-
-def _check_systems(rows, largest, structure, eps, caller):
-    """Warn of equalities and constraints; raise of these beyond half a step."""
-    n_equal = len(structure.equalities)
-    if not n_equal + len(structure.constraints):
-        return
-    system = structure.system()
-    missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
-    # New rows miss equalities by what the training rows may, mixed: by the rounding of
-    # the largest values there.
-    room[:, :n_equal] = system.rounding(largest, eps)[:, :n_equal]
-    if not (missed > room).any():
-        return
-    whole = np.where(structure.precision == 0, structure.steps, 0.0)
-    is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
-    asked = structure.constraints.names
-    for row, k in np.argwhere(is_beyond[:, n_equal:]):
-        by = f"{asked[k]} by {missed[row, n_equal + k]:.3g}"
-        message = f"{caller}: row {row} misses what is asked of {by}."
-        raise Infeasibility(message, int(row))
-    asked = [f"{name}, of whole numbers," for name in asked]
-    names = [*structure.equalities.descriptions, *asked]
-    _warn(names.__getitem__, missed, room, caller)
 
 
 # --- in words ---------------------------------------------------------------------

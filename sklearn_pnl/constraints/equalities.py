@@ -1,5 +1,6 @@
 """Linear equalities of the columns that all training rows satisfy, or nearly."""
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -227,11 +228,9 @@ def _sums(rows, columns, shape, ranks, precision):
         for equation in sums_of_neighbors(part, precision[columns[at]]):
             sums.append(np.zeros(d))
             sums[-1][columns[at]] = equation
-    if not sums:
-        return no_equations(d)
     spread = np.ones(d)
     spread[columns] = np.ptp(whole, axis=0)
-    coefficients, pivots = echelon(np.array(sums), spread, ranks)
+    coefficients, pivots = echelon(np.reshape(sums, (-1, d)), spread, ranks)
     values = _constants(coefficients[:, columns], whole, precision[columns])
     return Equations(coefficients, values, pivots)
 
@@ -298,7 +297,8 @@ def exact_equalities(rows, columns, precision, priority):
 def _constants(basis, rows, precision):
     """Values (k,) of equations in rows (n, c): whole where rounding allows it."""
     values = np.median(rows @ basis.T, axis=0)
-    near, size = np.rint(values), np.abs(basis) @ np.abs(rows).max(axis=0)
+    near = np.rint(values)
+    size = np.abs(basis) @ np.abs(rows).max(axis=0, initial=0)
     is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
     return np.where(is_near, near, values)
 
@@ -318,7 +318,7 @@ def _holds_where_given(rows, basis, values, precision):
 
 def echelon_of(system):
     """Equalities given as constraints as :class:`Equations`; whole pivots first."""
-    a, b = system.coefficients, np.atleast_2d(system.lower)[0]
+    a, b = system.coefficients, system.lower
     reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 
@@ -383,11 +383,8 @@ def _whole_pivots(basis, pivots, ranks):
 
 def _readable(row, rows, room):
     """Coefficients as fractions of small denominators, where the rows allow it."""
-    used, denominators = np.flatnonzero(row), np.arange(1.0, 1001)[:, None]
-    fractions = np.rint(row[used] * denominators) / denominators
-    best = np.abs(fractions - row[used]).argmin(axis=0)
-    near = row.copy()
-    near[used] = fractions[best, np.arange(len(used))]
+    used, near = np.flatnonzero(row), row.copy()
+    near[used] = [Fraction(a).limit_denominator(1000) for a in row[used]]
     far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
     near[far] = row[far]
     missed = np.abs((rows - rows[0]) @ near).max()

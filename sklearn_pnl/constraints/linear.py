@@ -16,8 +16,8 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.masked import check_unmasked
-from .._runtime.validation import as_array, errors_naming
-from ..frames import TableReader, is_frame, read_table
+from .._runtime.validation import errors_naming
+from ..frames import TableReader, read_table
 from ..geometry.convex.reach import span
 
 # What rows may miss of what they keep: a share of the range of the largest term (sums
@@ -67,11 +67,10 @@ class ColumnConstraint:
         equal: ArrayLike | None = None,
     ) -> None:
         is_dict = isinstance(coefficients, dict)
-        try:
+        self.coefficients: dict[Any, float] = {}
+        with suppress(TypeError, ValueError):
             by_column = coefficients if is_dict else {coefficients: 1}
             self.coefficients = {key: float(a) for key, a in by_column.items()}
-        except (TypeError, ValueError):
-            self.coefficients = {}
         if not self.coefficients:
             raise ValueError(
                 "A ColumnConstraint needs a column, its name or number, or a dict of "
@@ -269,18 +268,14 @@ class LinearConstraints:
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, D)
+        X : array-like, sparse matrix or data frame of shape (n, D)
 
         Returns
         -------
         violation : ndarray of shape (k,)
         """
-        system = self
-        if is_frame(X):
-            table = read_table(TableReader(), X, missing=True)
-            system, X = read_constraints(self, table), table.numbers()
-        rows = np.asarray(as_array(X), dtype=np.float64)
-        missed = np.abs(system.residual(rows.reshape(len(rows), -1)))
+        table = read_table(TableReader(), X, missing=True)
+        missed = np.abs(read_constraints(self, table).residual(table.numbers()))
         return np.fmax.reduce(missed, axis=0, initial=0.0) / self.scale
 
     def select(self, which: slice | NDArray) -> LinearConstraints:

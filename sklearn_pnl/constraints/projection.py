@@ -157,7 +157,7 @@ def round_rows(moved, structure, low, high, gaps, held):
     broken |= (structure.disorders(rounded, gaps) & ~orders).any(axis=1)
     is_whole = structure.is_whole
     for i in np.flatnonzero(broken & is_whole.any()):
-        kept = structure.take_rows([i]).system(~orders[i], gaps[[i]])
+        kept = structure.take_rows(i).system(~orders[i], gaps[i])
         limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
         near = nearest_whole_row(moved[i], kept, *limits, structure)
         if near is not None:
@@ -171,7 +171,7 @@ def nearest_whole_row(row, system, low, high, structure):
     Other columns are on their steps too, if they can be.
     """
     unit = np.where(structure.ranges > 0, structure.ranges, 1.0)
-    ends = system.lower.reshape(-1), system.upper.reshape(-1)
+    ends = system.lower, system.upper
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
     for steps in [whole] if same else [structure.steps, whole]:

@@ -81,18 +81,14 @@ class Structure:
     near: Any = ()
 
     @classmethod
-    def plain(
-        cls, table, rows, *, steps, low=-np.inf, high=np.inf, equalities=None,
-        constraints=None,
-    ):  # fmt: skip
+    def plain(cls, table, rows, steps, equalities, constraints, low, high):
         """Of rows (n, D) that keep limits, steps and equalities alone."""
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
-        nothing = LinearConstraints.empty(table.feature_names)
         lowest, highest = table.type_ends
         return cls(
             table, np.maximum(low, lowest), np.minimum(high, highest),
-            *ends_seen(rows), steps, equalities or nothing, constraints or nothing,
-            np.empty((0, 2), int), no, none, no, none,
+            *ends_seen(rows), steps, equalities, constraints, np.empty((0, 2), int),
+            no, none, no, none,
         )  # fmt: skip
 
     def of_rows(self, rows):
@@ -111,14 +107,9 @@ class Structure:
     # --- columns and their units ----------------------------------------------------
 
     @property
-    def precision(self):
-        """Unit roundoff (D,) of the types; 0 for those of whole numbers."""
-        return self.table.precision
-
-    @property
     def is_whole(self):
         """Columns (D,) of whole-number types, which have no other values."""
-        return (self.steps > 0) & (self.precision == 0)
+        return (self.steps > 0) & (self.table.precision == 0)
 
     @cached_property
     def ranges(self):
@@ -224,14 +215,12 @@ class Structure:
 
         Rows need not have what is about their ``gaps`` (n, D), if these are given.
         """
-        system = self.equalities.stack(self.constraints)
-        system = replace(system, ranges=self.ranges)
+        system = replace(self.equalities.stack(self.constraints), ranges=self.ranges)
         if orders is not None and orders.any():
             p, q = self.orders[orders].T
             cells = np.eye(len(self.steps))
             ends = np.zeros(len(p)), np.full(len(p), np.inf)
-            names = system.feature_names
-            below = LinearConstraints(cells[q] - cells[p], *ends, names)
+            below = LinearConstraints(cells[q] - cells[p], *ends, system.feature_names)
             system = system.stack(below)
         if gaps is None or not gaps.any():
             return system
@@ -264,10 +253,9 @@ def find_structure(
     if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
         ends = (sparse.min(axis=0), sparse.max(axis=0))
         rows = np.array([end.toarray().ravel() for end in ends], float)
-        low, high = limits(*rows, extrapolation, steps, False)
-        whole = table.without_rows()
-        return Structure.plain(whole, rows, steps=steps, low=low, high=high)
-    rows = table.numbers().astype(np.float64, copy=False)
+        value_support, equalities, with_orders = None, None, False
+    else:
+        rows = table.numbers().astype(np.float64, copy=False)
     is_flat = len(table.shape) == 1
     if value_support is not None and is_flat:
         support = find_value_support(rows, table)

@@ -125,7 +125,7 @@ class _Problem:
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, structure, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        self.tol = sums.tolerance(structure.precision)
+        self.tol = sums.tolerance(structure.table.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
@@ -291,8 +291,8 @@ class _Problem:
                 sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
                 self.system.feature_names,
             )  # fmt: skip
-            own, held = self.set.take_rows([i]), self.weights[i] == 0
-            system = own.system(gaps=self.gaps[[i]]).stack(asked)
+            own, held = self.set.take_rows(i), self.weights[i] == 0
+            system = own.system(gaps=self.gaps[i]).stack(asked)
             ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
             near = nearest_whole_row(row, system, *ends, self.set)
             in_vain = in_vain + 1 if near is None else 0

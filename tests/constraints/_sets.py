@@ -29,8 +29,7 @@ def structure_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
                  equalities=None, orders=(), constraints=None):  # fmt: skip
     table = types(X.shape[1], precision)
     steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
-    keeps = Structure.plain(
-        table, X, steps=steps, low=low, high=high, equalities=equalities,
-        constraints=constraints,
-    )  # fmt: skip
+    nothing = LinearConstraints.empty(table.feature_names)
+    asked = equalities or nothing, constraints or nothing
+    keeps = Structure.plain(table, X, steps, *asked, low, high)
     return replace(keeps, orders=np.array(orders, int).reshape(-1, 2))

@@ -68,7 +68,7 @@ def test_violations_are_those_of_the_numbers_of_a_frame():
     X = pd.DataFrame({"a": [1, 2, 3], "place": list("nsn"), "b": [2.0, 4, 7]})
     given = LinearConstraints([[2, 0, -1]], [0], [0], ("a", "place", "b"))
     assert_array_equal(given.violation(X), [0.5])
-    with pytest.raises(ValueError, match="size 3 is different from 2"):
+    with pytest.raises(ValueError, match="for 3 columns; rows have 2"):
         given.violation(np.ones((2, 2)))
 
 
