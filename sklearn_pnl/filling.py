@@ -22,7 +22,7 @@ from ._runtime.validation import (
 )
 from .codec import free_mask, lay_out
 from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
-from .constraints.projection import nearest_rows, weights_of
+from .constraints.projection import nearest_rows
 from .constraints.structure import Structure, ends_seen, resolve_equalities
 from .frames import TableReader, read_table
 from .geometry import complete
@@ -133,7 +133,7 @@ class TableFiller:
                 lower=np.where(asked[todo], system.lower - 2 * self._rounding, -np.inf),
                 upper=np.where(asked[todo], system.upper + 2 * self._rounding, np.inf),
             )
-            weights = weights_of(start, self._set, ~free, 1.0)
+            weights = self._set.weights(start, ~free)
             ends = (np.where(free, end, start) for end in box)
             filled[todo], satisfied = nearest_rows(start, weights, part, *ends)
             if satisfied.all():

@@ -119,10 +119,9 @@ def _factored(rows, columns, whole, ranks, precision):
     exact = equations.coefficients[:, columns].any(axis=0)
     unsure = np.flatnonzero(dependent & ~exact)
     if len(unsure) and len(part) < n:
-        others = np.zeros((rows.shape[1], len(unsure)))
-        inverse = len(part) * (root @ root.T)
-        others[columns] = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
-        variance = whole[:, columns[unsure]].var(axis=0) / spread[unsure] ** 2
+        inverse, whole = len(part) * (root @ root.T), some_columns(whole, columns)
+        others = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
+        variance = whole[:, unsure].var(axis=0) / spread[unsure] ** 2
         holds = (whole @ others).var(axis=0) <= most_left * variance
         if not holds.all():
             dependent[unsure[~holds]] = False
@@ -204,8 +203,7 @@ def _root_of_inverse(standard):
             covariances = others.T @ left
         size, one = np.linalg.norm(left, axis=0), np.sqrt(len(standard))
         factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
-        if len(near):
-            factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
+        factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
         least = ROUNDINGS * EPS * one
         small = np.flatnonzero(np.abs(np.diag(factor)) < least)
         factor[small, small] = least

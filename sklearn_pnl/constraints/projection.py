@@ -1,16 +1,12 @@
 """Rows moved least into a feasible set, then rounded to the steps of its columns."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
 from .linear import EPS
-from .value_support import multiples, steps_between
-
-# Rounds in which orders that moved rows break join the constraints.
-ROUNDS_OF_ORDERS = 5
+from .structure import ROUNDS_OF_ORDERS
+from .value_support import least_change, multiples, steps_between
 
 
 def project_rows(rows, structure, fixed=False, *, offset=1.0):
@@ -39,7 +35,7 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     unmet : ndarray of bool of shape (n,)
         Rows that do not have what is asked; they hold the best try.
     """
-    low, high, part = split_limits(structure, len(rows))
+    low, high, part = structure.split_limits(len(rows))
     # Limits that cross cannot be met: the lower one, or what is asked, gives way. Nor
     # can those that no whole number is between.
     unmet = (low > high).any(axis=1)
@@ -65,7 +61,7 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
         left = np.flatnonzero(~satisfied)
         if not len(left):
             break
-        weights = weights_of(start, part, still, offset)
+        weights = part.weights(start, still, offset)
         of_rows = (x[left] for x in (start, weights, low, high, gaps))
         moved[left], satisfied[left] = nearest_in_order(*of_rows, part.take_rows(left))
     rounded = round_rows(moved, part, low, high, gaps, gaps | avoid)
@@ -75,35 +71,6 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     stays = near & is_same | (is_same.all(axis=1) | ~satisfied)[:, None]
     rounded = np.where(stays, moved, rounded)
     return np.where(gaps, np.nan, rounded), unmet | ~satisfied
-
-
-def split_limits(structure, n):
-    """Limits (n, D) of cells with constraints of one column; the set without these.
-
-    Where a constraint contradicts the limits of its column, they cross.
-    """
-    low, high = (np.tile(end, (n, 1)) for end in (structure.low, structure.high))
-    asked = structure.constraints
-    is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
-    for k in np.flatnonzero(is_single):
-        j = int(np.flatnonzero(asked.coefficients[k])[0])
-        ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
-        below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
-        low[:, j] = np.maximum(low[:, j], below)
-        high[:, j] = np.minimum(high[:, j], above)
-    return low, high, replace(structure, constraints=asked.select(~is_single))
-
-
-def weights_of(rows, structure, fixed, offset):
-    """Weights (n, D) of the squares of moves; 0 for fixed cells.
-
-    A column without a range has the size of its values instead.
-    """
-    unit = np.where(structure.ranges > 0, structure.ranges, np.abs(rows))
-    unit = np.where(unit > 0, unit, 1.0)
-    # Not 0, so that no drawn value is stuck by its place.
-    measure = np.maximum((rows - structure.least) / unit + offset, 1e-6)
-    return np.where(fixed, 0.0, measure * unit**2)
 
 
 def nearest_in_order(start, weights, low, high, gaps, structure):
@@ -148,7 +115,7 @@ def round_rows(moved, structure, low, high, gaps, held):
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
-        weights = weights_of(before, structure, gaps[off] | stepped, 1.0)
+        weights = structure.weights(before, gaps[off] | stepped)
         kept = system.take_rows(off), low[off], high[off]
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
@@ -317,14 +284,6 @@ def round_to_steps(rows, steps, system, low, high):
     rounded = rows.copy()
     rounded[:, columns] = np.where(on_steps, multiples(counts, unit), rows[:, columns])
     return rounded
-
-
-def least_change(lower, upper):
-    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
-    low, high = steps_between(lower, upper, 1)
-    is_empty = low > high
-    low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
-    return np.clip(0, low, high)
 
 
 def _largest_remainders(exact, counts, least, most, settled, weights, missing):

@@ -25,6 +25,8 @@ from .value_support import find_value_support, on_steps
 MOST_DENSE = 2**24
 # Columns up to which orders are looked for.
 MOST_ORDERED = 500
+# Rounds in which orders that moved rows break join what is asked of them.
+ROUNDS_OF_ORDERS = 5
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,17 @@ class Structure:
 
     # --- rows -----------------------------------------------------------------------
 
+    def weights(self, rows, fixed, offset=1.0):
+        """Weights (n, D) of the squares of moves; 0 for fixed cells.
+
+        A column without a range has the size of its values instead.
+        """
+        unit = np.where(self.ranges > 0, self.ranges, np.abs(rows))
+        unit = np.where(unit > 0, unit, 1.0)
+        # Not 0, so that no drawn value is stuck by its place.
+        measure = np.maximum((rows - self.least) / unit + offset, 1e-6)
+        return np.where(fixed, 0.0, measure * unit**2)
+
     def disorders(self, rows, gaps=None):
         """Which orders (n, m) rows (n, D) violate; ``gaps`` (n, D) violate none."""
         if gaps is not None:
@@ -209,6 +222,22 @@ class Structure:
                 value += coefficients[column] * change[:, column]
             rows[:, pivot] = on_steps(value, step) if step > 0 else value
             change[:, pivot] = rows[:, pivot] - before[:, pivot]
+
+    def split_limits(self, n):
+        """Limits (n, D) of cells with constraints of one column; the set without these.
+
+        Where a constraint contradicts the limits of its column, they cross.
+        """
+        low, high = (np.tile(end, (n, 1)) for end in (self.low, self.high))
+        asked = self.constraints
+        is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
+        for k in np.flatnonzero(is_single):
+            j = int(np.flatnonzero(asked.coefficients[k])[0])
+            ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
+            below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
+            low[:, j] = np.maximum(low[:, j], below)
+            high[:, j] = np.minimum(high[:, j], above)
+        return low, high, replace(self, constraints=asked.select(~is_single))
 
     def system(self, orders=None, gaps=None):
         """Equalities, constraints and the orders of a mask (m,) as one system.

@@ -23,16 +23,9 @@ from ..geometry.convex.reach import box_reach, span
 from .audit import Infeasibility, explain_infeasible
 from .equalities import echelon
 from .linear import ALMOST, TOL, LinearConstraints
-from .projection import (
-    ROUNDS_OF_ORDERS,
-    least_change,
-    nearest_rows,
-    nearest_whole_row,
-    round_rows,
-    split_limits,
-    weights_of,
-)
-from .value_support import off_steps, on_steps
+from .projection import nearest_rows, nearest_whole_row, round_rows
+from .structure import ROUNDS_OF_ORDERS
+from .value_support import least_change, off_steps, on_steps
 
 # Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
 _IN_VAIN = 50
@@ -88,8 +81,7 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
         If sums are missed by more than 1e-9 of their absolute terms, and the rounding
         of the types: with what is reached.
     """
-    gaps = np.isnan(rows)
-    fixed = fixed | gaps
+    fixed = fixed | np.isnan(rows)
     avoid = fixed | avoid | (structure.ranges == 0)
     for still in (avoid, fixed):
         problem = _Problem(rows, sums, structure, still, offset)
@@ -108,7 +100,7 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
             moved = problem.solve(np.where(stays, moved, problem.start), weights)
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
-    return np.where(gaps, np.nan, moved)
+    return np.where(problem.gaps, np.nan, moved)
 
 
 class _Problem:
@@ -117,13 +109,13 @@ class _Problem:
     def __init__(self, rows, sums, structure, still, offset):
         self.gaps, self.sums = np.isnan(rows), sums
         self.start = np.where(self.gaps, 0.0, rows)
-        low, high, self.set = split_limits(structure, len(rows))
+        low, high, self.set = structure.split_limits(len(rows))
         cross = (low > high).any(axis=1)
         if cross.any():
             raise explain_infeasible(rows, cross, structure)
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
-        self.weights = weights_of(self.start, structure, still, offset)
+        self.weights = structure.weights(self.start, still, offset)
         self.system = self.set.system(gaps=self.gaps)
         self.tol = sums.tolerance(structure.table.precision)
 

@@ -225,8 +225,7 @@ def as_totals(totals, names, row_shape):
             "totals must be a dict by column, made by column_total, or finite sums of "
             f"all columns, of shape {row_shape}; got {totals!r}."
         )
-    columns = range(sums.size) if names is None else names
-    return list(map(column_total, columns, sums.ravel()))
+    return list(map(column_total, names or range(sums.size), sums.ravel()))
 
 
 def _reader(columns, key):

@@ -129,6 +129,14 @@ def steps_between(low, high, steps):
     return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
 
 
+def least_change(lower, upper):
+    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
+    low, high = steps_between(lower, upper, 1)
+    is_empty = low > high
+    low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
+    return np.clip(0, low, high)
+
+
 def off_steps(values, steps):
     """How far values (n, D) are from the steps of their columns, as shares of these."""
     places = values / steps
