@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._runtime.arrays import slices, some_columns
+from .._runtime.arrays import some_columns
 from .._runtime.blocks import ends_of
 from .linear import ALMOST, EPS, ROUNDINGS, TOL
 
@@ -105,21 +105,20 @@ def _factored(rows, columns, whole, ranks, precision):
     ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
     it.
     """
-    n, c = len(whole), len(columns)
-    most_left, part = _most_left(n, c), some_columns(subsample(whole, c), columns)
-    standard, spread = _standardized(part)
+    standard, spread = _standardized(whole, columns)
+    n, most_left = len(standard), _most_left(len(whole), len(columns))
     fine = np.isfinite(spread)
     if not fine.any():
         return columns[:0], no_equations(rows.shape[1])
     root = _root_of_inverse(standard)
-    diagonal = len(part) * np.square(root).sum(axis=1)
+    diagonal = n * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
     equations = exact_equalities(rows, columns[dependent], precision, ranks)
     # Those that hold exactly are confirmed.
     exact = equations.coefficients[:, columns].any(axis=0)
     unsure = np.flatnonzero(dependent & ~exact)
-    if len(unsure) and len(part) < n:
-        inverse, whole = len(part) * (root @ root.T), some_columns(whole, columns)
+    if len(unsure) and n < len(whole):
+        inverse, whole = n * (root @ root.T), some_columns(whole, columns)
         others = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
         variance = whole[:, unsure].var(axis=0) / spread[unsure] ** 2
         holds = (whole @ others).var(axis=0) <= most_left * variance
@@ -136,8 +135,7 @@ def _near_equations(whole, columns, ranks, steps):
     correlations is what is left of them without it. Columns count whose rounding moves
     it by more than they leave of it.
     """
-    part = some_columns(subsample(whole, len(columns)), columns)
-    standard, spread = _standardized(part)
+    standard, spread = _standardized(whole, columns)
     root, n = _root_of_inverse(standard), len(standard)
     inverse, most_left = n * (root @ root.T), _most_left(len(whole), len(columns))
     steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
@@ -163,8 +161,9 @@ def _near_equations(whole, columns, ranks, steps):
     return equations
 
 
-def _standardized(part):
-    """Rows (n, c) in deviations from the mean, 0 in columns without, and these (c,)."""
+def _standardized(whole, columns):
+    """Some rows (n, c) in deviations from the mean, 0 without any, and these (c,)."""
+    part = some_columns(subsample(whole, len(columns)), columns)
     with np.errstate(over="ignore", invalid="ignore"):
         standard = part - part.mean(axis=0)
         spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
@@ -241,10 +240,9 @@ def subsample(rows, c):
     return rows[:: max(1, len(rows) // max(1000, 4 * c))]
 
 
-def _room(ends, precision):
-    """What rounding and :data:`TOL` leave of columns (D,) with these ends."""
-    eps = np.maximum(precision, EPS)
-    low, high = ends
+def _room(rows, precision):
+    """What rounding and :data:`TOL` leave of the columns (D,) of rows."""
+    (low, high), eps = ends_of(rows), np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
@@ -266,15 +264,14 @@ def exact_equalities(rows, columns, precision, priority):
         Unit roundoff of the types of the columns.
     """
     given = rows[:, columns]
-    complete, precision = ~np.isnan(given).any(axis=1), precision[columns]
-    part = given if complete.all() else given[complete]
-    sample = subsample(part, len(columns))
+    complete = np.flatnonzero(~np.isnan(given).any(axis=1))
+    sample, precision = given[subsample(complete, len(columns))], precision[columns]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not len(columns) or not (np.isfinite(spread) & (spread > 0)).all():
         return no_equations(rows.shape[1])
     factor = np.linalg.qr((sample - mean) / spread, mode="r")
     _, singular, vectors = np.linalg.svd(factor)
-    room = _room(ends_of(sample), precision)
+    room = _room(sample, precision)
     least = np.sqrt(len(sample)) * (room / spread).max()
     basis = vectors[singular <= least] / spread
     basis, pivots = echelon(basis, spread, priority[columns])
@@ -309,7 +306,7 @@ def _holds_where_given(rows, basis, values, precision):
         part = rows[:, own]
         part = part[~np.isnan(part).any(axis=1)]
         missed = np.abs(part @ coefficients[own] - values[k]).max()
-        room = _room(ends_of(part), precision[own])
+        room = _room(part, precision[own])
         holds[k] = missed <= np.abs(coefficients[own]) @ room
     return holds
 
@@ -402,17 +399,15 @@ def sums_of_neighbors(rows, precision):
     # Fewer than three rows say nothing.
     if n < 3 or c < 2:
         return []
-    mean, codes = rows.mean(axis=0), np.empty((2, c))
-    random = np.random.default_rng(0).standard_normal((2, n))
-    for part in slices(c, 1024):
-        codes[:, part] = random @ (rows[:, part] - mean[part])
+    mean = rows.mean(axis=0)
+    codes = np.random.default_rng(0).standard_normal((2, n)) @ (rows - mean)
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
     # Sums of rounded numbers are as rounded as the largest of them; sums of small
     # numbers beside them are not.
     size = max(np.abs(until).max(), np.abs(codes).max())
     shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
     found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
-    room, spread = _room(ends_of(rows), precision), np.ptp(rows, axis=0)
+    room, spread = _room(rows, precision), np.ptp(rows, axis=0)
     equations = []
     for start, stop, total in found:
         equation = np.zeros(c)

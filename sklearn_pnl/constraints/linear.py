@@ -475,7 +475,6 @@ def _in_time_units(constraint, label, a, lower, upper, table):
         (origin - first if counts else origin) / lengths[0]
         for origin, counts in zip(origins, is_date, strict=True)
     ]
-    a = a.copy()
     a[:, used] *= [length / lengths[0] for length in lengths]
     # What dates and durations are counted from.
     zero = {1: first, 0: 0 * lengths[0]}.get(n_dates[0])

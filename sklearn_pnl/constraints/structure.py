@@ -207,9 +207,8 @@ class Structure:
             a, pivot = self.equalities.coefficients[k], self.pivots[k]
             # Column by column: a product would round by the number of rows.
             follow = np.full(len(rows), self.equalities.lower[k])
-            for column in np.flatnonzero(a):
-                if column != pivot:
-                    follow -= a[column] * rows[:, column]
+            for column in np.setdiff1d(np.flatnonzero(a), pivot):
+                follow -= a[column] * rows[:, column]
             rows[:, pivot] = follow
 
     def follow(self, rows, before):
