@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.impute import KNNImputer
 
 from ._runtime.arrays import BLOCK_CELLS
-from ._runtime.blocks import map_blocks
+from ._runtime.blocks import ends_seen, map_blocks
 from ._runtime.validation import (
     errors_naming,
     warn_missed,
@@ -23,7 +23,7 @@ from ._runtime.validation import (
 from .codec import free_mask, lay_out
 from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows
-from .constraints.structure import Structure, ends_seen, resolve_equalities
+from .constraints.structure import Structure, resolve_equalities
 from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes

@@ -148,6 +148,15 @@ def ends_of(rows):
     return reduced(np.minimum), reduced(np.maximum)
 
 
+def ends_seen(rows):
+    """The same of an array of NumPy, without what is missing; 0 where all cells are."""
+    least, most = (end.astype(np.float64) for end in ends_of(rows))
+    if np.isnan(least).any():
+        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        least, most = map(np.nan_to_num, ends)
+    return least, most
+
+
 def whole_steps(size, step):
     """``size`` rounded up to whole steps."""
     return -(-size // step) * step

@@ -8,8 +8,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from .._runtime.arrays import some_columns
-from .._runtime.blocks import ends_of
-from .linear import ALMOST, EPS, ROUNDINGS, TOL
+from .._runtime.blocks import ends_of, ends_seen
+from .linear import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
 # Columns up to which equalities of any kind are looked for; of more, and of fewer rows
 # than columns, sums of columns side by side.
@@ -242,7 +242,7 @@ def subsample(rows, c):
 
 def _room(rows, precision):
     """What rounding and :data:`TOL` leave of the columns (D,) of rows."""
-    (low, high), eps = ends_of(rows), np.maximum(precision, EPS)
+    (low, high), eps = ends_seen(rows), np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
@@ -282,8 +282,10 @@ def exact_equalities(rows, columns, precision, priority):
     for row in basis:
         row[:] = _readable(row, sample, room)
     values = _constants(basis, sample, precision)
-    # Computed from a part of the rows; all rows confirm them.
-    holds = _holds_where_given(given, basis, values, precision)
+    # Computed from a part of the rows; all rows with their columns confirm them.
+    exact = LinearConstraints(basis, values, values, range(len(columns)))
+    missed = np.fmax.reduce(np.abs(exact.residual(given)), axis=0)
+    holds = missed <= np.abs(basis) @ _room(given, precision)
     equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
@@ -296,19 +298,6 @@ def _constants(basis, rows, precision):
     size = np.abs(basis) @ np.abs(rows).max(axis=0, initial=0)
     is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
     return np.where(is_near, near, values)
-
-
-def _holds_where_given(rows, basis, values, precision):
-    """Which equalities (k,) hold in all rows (n, c) that have their own columns."""
-    holds = np.empty(len(basis), bool)
-    for k, coefficients in enumerate(basis):
-        own = np.flatnonzero(coefficients)
-        part = rows[:, own]
-        part = part[~np.isnan(part).any(axis=1)]
-        missed = np.abs(part @ coefficients[own] - values[k]).max()
-        room = _room(part, precision[own])
-        holds[k] = missed <= np.abs(coefficients[own]) @ room
-    return holds
 
 
 def echelon_of(system):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from .._runtime.arrays import slices
-from .._runtime.blocks import ends_of
+from .._runtime.blocks import ends_seen
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
@@ -318,15 +318,6 @@ def find_structure(
 
 
 # --- limits -----------------------------------------------------------------------
-
-
-def ends_seen(rows):
-    """Least and largest value (D,) of each column; 0 where all cells are missing."""
-    least, most = (end.astype(np.float64) for end in ends_of(rows))
-    if np.isnan(least).any():
-        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
-        least, most = map(np.nan_to_num, ends)
-    return least, most
 
 
 def limits(least, most, extrapolation, steps, binary):
