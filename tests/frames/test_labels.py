@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from _containers import equal, in_container, read, there_and_back
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl.frames.categories import level_codes
+from sklearn_pnl.frames.categories import Indicators, level_codes
 
 pd = pytest.importorskip("pandas")
 
@@ -98,3 +98,13 @@ def test_times_that_are_categories_differ_by_nanoseconds(container):
     table = read(X, ["when", "zoned", "took"])
     assert table.labels.T.tolist() == [[0, 1, 2, 0]] * 3
     assert equal(there_and_back(table), X)
+
+
+def test_coordinates_of_many_levels_are_fewer_where_rows_are_many():
+    n = 2**17
+    labels = np.arange(n)[:, None] // 2
+    points = Indicators(labels, np.zeros((n, 1))).points
+    assert points.nbytes <= 1.01 * 2**28
+    # The most frequent levels have a coordinate of their own.
+    few = np.minimum(labels, 3)
+    assert Indicators(few, np.zeros((n, 1))).points[:, :4].any(axis=0).all()
