@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from _methods import in_method
+from imblearn.ensemble import BalancedBaggingClassifier
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from numpy.testing import assert_allclose, assert_array_equal
@@ -772,6 +773,20 @@ def test_a_table_of_categories_alone_names_what_does_it():
     y = np.repeat([0, 1], [30, 10])
     with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
         resample(X, y, categorical_features=[0, 1, 2])
+
+
+def test_bagging_of_a_frame_takes_words_by_their_number():
+    X, y = table(n_columns=2)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(word=np.where(y, "u", "v"))
+    encode = make_column_transformer((OneHotEncoder(), [2]))
+    model = BalancedBaggingClassifier(
+        make_pipeline(encode, KNeighborsClassifier()),
+        sampler=PNLSampler(categorical_features=[2]),
+        n_estimators=2,
+        random_state=0,
+    )
+    found = model.fit(frame, y == 0).predict(frame)
+    assert_array_equal(found, y == 0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

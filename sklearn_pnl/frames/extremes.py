@@ -49,8 +49,8 @@ def warn_extreme_values(table, least, most):
         end = "largest" if most[j] - third[i] > first[i] - least[j] else "smallest"
         warn_user(
             f"The {end} value in column {table.column_names[j]!r} is more than a "
-            "billion times as far out as half of the values there are apart: they are "
-            "equal up to rounding. Set what stands for missing values to NaN, or drop "
+            "billion interquartile ranges away from the others, which are equal beside "
+            "it up to rounding. Set what stands for missing values to NaN, or drop "
             "such rows."
         )
 
