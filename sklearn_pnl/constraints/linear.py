@@ -116,8 +116,9 @@ def _read_end(values, name):
     if array.dtype.kind not in "fmM" or array.ndim > 1 or np.isnan(array).any():
         raise ValueError(
             f"{name}= of a ColumnConstraint must be a number, a date or a duration, or "
-            "an array with one for each row, none of them missing; words are none: "
-            "pandas.Timestamp('2024-01-31')."
+            "an array with one for each row, none of them missing. Write a date as "
+            "pandas.Timestamp('2024-01-31'), and ask for a category by "
+            "totals={column: {level: count}}."
         )
     return array
 

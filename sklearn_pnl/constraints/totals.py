@@ -315,7 +315,7 @@ def read_counts(columns, total, n=None):
     # A time that no row has may be of another type than those there are.
     is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
     for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0) | is_time)):
-        known = [list(dict.fromkeys(column))[:10] for column in values]
+        known = " and ".join(str([*dict.fromkeys(column)][:10]) for column in values)
         raise ValueError(
             f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "
             f"asked; levels are compared as they are, the first ones are {known}, and "
@@ -441,8 +441,9 @@ def _whole(columns, total, n):
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
-            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}: "
-            "column_total(..., rtol=)."
+            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give a "
+            "number of rows, a tolerance, column_total(..., rtol=), or shares, "
+            "column_total(..., mean=True)."
         )
     return replace(counts, lower=lower, upper=upper), codes
 

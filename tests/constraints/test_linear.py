@@ -179,8 +179,12 @@ def test_dates_with_and_without_a_zone_are_not_compared(zone, container):
         with pytest.raises(ValueError, match=f"'start' has times {has}, and the"):
             read_constraints(ColumnConstraint("start", equal=value), table)
     read_constraints(ColumnConstraint("start", equal=start), table)
-    with pytest.raises(ValueError, match="words are none"):
-        ColumnConstraint("start", lower="2024-01-02")
+
+
+@pytest.mark.parametrize("word", ["2024-01-02", "female"])
+def test_words_are_told_how_to_ask_for_dates_and_for_categories(word):
+    with pytest.raises(ValueError, match=r"pandas.Timestamp.* by totals={column"):
+        ColumnConstraint("start", lower=word)
 
 
 @pytest.mark.parametrize(
