@@ -251,7 +251,9 @@ def test_bad_targets_are_refused():
     with pytest.raises(ValueError, match="60 rows, but y has 59 values"):
         sampler.fit_resample(X, y[:-1])
     y[4] = np.nan
-    with pytest.raises(ValueError, match="Input y contains NaN; .* row 4"):
+    with pytest.raises(
+        ValueError, match="Input y contains NaN; .* row 4.* Drop such rows"
+    ):
         sampler.fit_resample(X, y)
     with pytest.raises(ValueError, match="target y is None.*PNLAugmenter"):
         sampler.fit_resample(X, None)

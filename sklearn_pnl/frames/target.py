@@ -202,7 +202,7 @@ def read_target(y):
             )
         rows = array.reshape(len(array), -1)
     table = ColumnTable(columns_of(rows), [], _NO_TARGET)
-    check_finite(table.numbers(), "y", table.names)
+    check_finite(table.numbers(), "Input y", table.names, advice="Drop such rows.")
 
     def with_more(new):
         whole = table.stack([table.like(new)])
