@@ -441,8 +441,8 @@ def _whole(columns, total, n):
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
-            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give a "
-            "number of rows, a tolerance, column_total(..., rtol=), or shares, "
+            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give "
+            "a number of rows, a tolerance, column_total(..., rtol=), or shares, "
             "column_total(..., mean=True)."
         )
     return replace(counts, lower=lower, upper=upper), codes
