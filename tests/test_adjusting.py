@@ -426,6 +426,21 @@ def test_a_total_of_whole_numbers_with_prices_is_met(more):
     assert (rows["n"] == rows["a"] + rows["b"]).all()
 
 
+def test_a_tax_on_prices_beside_whole_numbers_is_met_soon_and_without_a_word(capfd):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"n": rng.integers(1, 20, 80), "net": rng.gamma(9, 20, 80)})
+    X = X.round(2).assign(tax=lambda X: (0.19 * X["net"]).round(2))
+    X["gross"] = (X["net"] + X["tax"]).round(2)
+    tax = {"tax": 1, "net": -0.19}
+    # Exactly, so that cents are left, and to the cent: seconds a row, once.
+    for room in (0, 0.0051):
+        rows = adjust(X, ColumnConstraint(tax, lower=-room, upper=room))
+        assert (rows["tax"] - 0.19 * rows["net"]).abs().max() < room + 1e-6
+        assert_allclose(rows["gross"], rows["net"] + rows["tax"], rtol=1e-12)
+    assert_allclose(rows, rows.round(2), rtol=1e-12)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_whole_numbers_of_a_price_are_found_where_there_are_some():
     X = PRICES.drop(columns="n")
     rows = adjust(X, ColumnConstraint("cost", equal=[20, 12, 21, 24, 17, 22]))

@@ -141,9 +141,11 @@ def nearest_whole_row(row, system, low, high, structure):
     ends = system.lower, system.upper
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
-    for steps in [whole] if same else [structure.steps, whole]:
+    # Few steps of cents are rounding, and soon found; most whole numbers are near too.
+    tries = [(whole, 100), (whole, 1e6)]
+    for steps, reach in tries if same else [(structure.steps, 4), *tries]:
         near = nearest_in_steps(
-            row, unit, system.coefficients, ends, (low, high), steps
+            row, unit, system.coefficients, ends, (low, high), steps, reach
         )
         if near is not None:
             near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)

@@ -59,7 +59,7 @@ def nearest_whole(
     raise ValueError("No whole numbers next to the cells with these sums were found.")
 
 
-def nearest_in_steps(target, sizes, rows, ends, limits, steps):
+def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
     """Cells (D,) with sums in intervals, some as numbers of steps; None if not found.
 
     Minimises ``sum |x - target| / sizes`` with ``lower <= rows @ x <= upper`` and
@@ -72,6 +72,8 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps):
     ends, limits : tuple of ndarray of shape (k,) and (D,)
     steps : ndarray of shape (D,)
         0 where any value will do.
+    reach : float, default=1e6
+        How many steps, or sizes, a cell may move: the fewer, the faster.
     """
     whole = steps > 0
     unit = np.where(whole, steps, sizes)
@@ -86,10 +88,13 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps):
     aim = target / unit
     base = np.clip(np.where(whole, np.rint(aim), aim), least, most)
     off = aim - base
-    up, down = np.minimum(most - base, 1e6), np.minimum(base - least, 1e6)
+    up, down = np.minimum(most - base, reach), np.minimum(base - least, reach)
     first = [whole * np.minimum(room, 1.0) for room in (up, down)]
     costs = [np.maximum(1 - sign * off - np.abs(off), 0) for sign in (1, -1)]
+    # Sums are met to a share of a step, whatever the units are.
     matrix = rows * unit
+    scale = np.abs(matrix).max(axis=1, initial=0.0) + 1e-300
+    matrix, ends = matrix / scale[:, None], [end / scale for end in ends]
     found = milp(
         np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
         constraints=LinearConstraint(
