@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_array, issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _check_sample_weight
 
@@ -210,11 +210,12 @@ def calibrate(
         Least and largest ratio of a weight to its design weight.
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
-        that meet all totals, where these leave whole sums of whole terms, few enough
-        for a search by ``scipy.optimize.milp`` of a second. Where it finds none they
-        are truncated, and the fractions replicate a systematic sample of rows
-        (truncate, replicate, sample); then totals are missed by what ``report.missed``
-        says, and a warning if no report is asked for.
+        that meet the totals, by ``scipy.optimize.milp``. Counts, and where this can be
+        sums of whole numbers, are then exact; means and other sums are off by at most
+        the mean size of their terms, and searched for among some thousand rows. Where
+        it finds none, in some seconds, weights are truncated, and the fractions
+        replicate a systematic sample of rows (truncate, replicate, sample). What is
+        missed ``report.missed`` says, and a warning if no report is asked for.
     tol : float, default=1e-9
         Wanted residual of each total, as a share of the sum of its absolute terms.
     max_iter : int, default=200
@@ -470,7 +471,7 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
 
 
 def _round_weights(asked, weights, floor, ceiling):
-    """Whole weights next to given ones, that meet all totals where this can be.
+    """Whole weights next to given ones, that meet totals where this can be.
 
     Else truncate, replicate, sample: fractions are summed over the rows, those with
     the same terms side by side, and a row is replicated where the sum passes a half.
@@ -480,18 +481,25 @@ def _round_weights(asked, weights, floor, ceiling):
     ceiling = np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
-    terms = csc_array(asked.coefficients)
-    is_whole = np.array_equal(terms.data, np.round(terms.data))
-    # A search over more terms than a million takes minutes.
-    if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
+    terms, lower, upper = asked.linear()
+    # Rows that nothing is asked of keep the sum of their weights.
+    terms = csr_array(stack_terms([terms, np.ones((1, len(weights)))]))
+    lower, upper = (np.r_[e, weights.sum() + k] for e, k in ((lower, -1), (upper, 1)))
+    mean = abs(terms).sum(axis=1) / np.maximum(np.diff(terms.indptr), 1) + _TINY
+    is_whole = abs(terms - terms.rint()).sum(axis=1) == 0
+    is_whole &= np.ceil(lower) <= np.floor(upper)
+    # Sums of whole terms are met, or counts alone; others to within the mean of their
+    # terms. A search over more terms takes minutes.
+    for exact in np.unique([is_whole, is_whole & (mean == 1)], axis=0)[::-1]:
+        unit, room = np.where(exact, 1.0, mean), np.where(exact, 0.0, 1.0)
+        ends = lower / unit - room, upper / unit + room
         with suppress(ValueError):
-            return nearest_whole(
-                weights, terms, asked.lower, asked.upper, floor, ceiling, seconds=1
-            )
+            if terms.nnz <= (2**20 if exact.all() else 2**14):
+                return nearest_whole(
+                    weights, terms / unit[:, None], *ends, floor, ceiling, seconds=1
+                )
     # Sums with irrational coefficients tell rows with other terms apart.
-    order = np.argsort(
-        terms.T @ np.sin(1.0 + np.arange(len(asked.names))), kind="stable"
-    )
+    order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(mean))), kind="stable")
     whole = np.floor(weights + _ROUNDING)
     fractions = np.cumsum((weights - whole)[order])
     whole[order] += np.diff(np.rint(fractions), prepend=0.0)
