@@ -492,12 +492,11 @@ def _round_weights(asked, weights, floor, ceiling):
     # terms. A search over more terms takes minutes.
     for exact in np.unique([is_whole, is_whole & (mean == 1)], axis=0)[::-1]:
         unit, room = np.where(exact, 1.0, mean), np.where(exact, 0.0, 1.0)
+        scaled = csr_array(terms / unit[:, None])
         ends = lower / unit - room, upper / unit + room
         with suppress(ValueError):
             if terms.nnz <= (2**20 if exact.all() else 2**14):
-                return nearest_whole(
-                    weights, terms / unit[:, None], *ends, floor, ceiling, seconds=1
-                )
+                return nearest_whole(weights, scaled, *ends, floor, ceiling, seconds=1)
     # Sums with irrational coefficients tell rows with other terms apart.
     order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(mean))), kind="stable")
     whole = np.floor(weights + _ROUNDING)
