@@ -441,6 +441,16 @@ def test_a_tax_on_prices_beside_whole_numbers_is_met_soon_and_without_a_word(cap
     assert capfd.readouterr() == ("", "")
 
 
+def test_rows_that_leave_cents_are_not_searched_for_whole_numbers(monkeypatch):
+    monkeypatch.setattr("sklearn_pnl.geometry.convex.whole.milp", None)
+    X = stores(0).round(2).assign(age=np.arange(60) + 20)
+    X["total"] = (X["a"] + X["b"] + X["c"]).round(2)
+    rows = adjust(X, ColumnConstraint("total", equal=1.0123 * X["total"]))
+    assert_allclose(rows["total"], 1.0123 * X["total"], rtol=1e-12)
+    assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
+    assert rows["age"].equals(X["age"])
+
+
 def test_whole_numbers_of_a_price_are_found_where_there_are_some():
     X = PRICES.drop(columns="n")
     rows = adjust(X, ColumnConstraint("cost", equal=[20, 12, 21, 24, 17, 22]))

@@ -6,7 +6,7 @@ from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
 from .linear import EPS
 from .structure import ROUNDS_OF_ORDERS
-from .value_support import least_change, multiples, steps_between
+from .value_support import least_change, multiples, on_steps, steps_between
 
 
 def project_rows(rows, structure, fixed=False, *, offset=1.0):
@@ -139,18 +139,26 @@ def nearest_whole_row(row, system, low, high, structure):
     """
     unit = np.where(structure.ranges > 0, structure.ranges, 1.0)
     ends = system.lower, system.upper
+
+    def off(cells):
+        return system.violations(cells[None]).any()
+
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
     # Few steps of cents are rounding, and soon found; most whole numbers are near too.
+    # Often the nearest numbers have what is asked.
     tries = [(whole, 100), (whole, 1e6)]
     for steps, reach in tries if same else [(structure.steps, 4), *tries]:
-        near = nearest_in_steps(
-            row, unit, system.coefficients, ends, (low, high), steps, reach
-        )
-        if near is not None:
-            near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
-            if not system.violations(near[None]).any():
-                return near
+        grid = np.maximum(steps, EPS)
+        near = np.where(steps > 0, on_steps(row, grid), row)
+        if (near < low).any() or (near > high).any() or off(near):
+            near = nearest_in_steps(
+                row, unit, system.coefficients, ends, (low, high), steps, reach
+            )
+            if near is not None:
+                near = np.where(steps > 0, multiples(near, grid), near)
+        if near is not None and not off(near):
+            return near
     return None
 
 
