@@ -140,7 +140,9 @@ def adjust(
                 f"The counts of {asked.counted[0]}: rows that are moved keep their "
                 "categories. calibrate gives rows weights for counts."
             )
-        rows = project_to_totals(numbers, asked.sums, structure, offset=offset)
+        rows = project_to_totals(
+            numbers, asked.sums_of(numbers), structure, offset=offset
+        )
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.

@@ -254,4 +254,6 @@ def _moved(drawing, asked, batch, numbers):
     # Cells of donors stay as they are.
     fixed = structure.binary
     avoid = drawing.fixed_cells(batch._replace(numbers=rows))
-    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
+    return project_to_totals(
+        rows, asked.sums_of(rows), feasible, fixed=fixed, avoid=avoid
+    )

@@ -400,7 +400,7 @@ def parent_weights(totals, numbers):
     ndarray of shape (n_train,)
         They sum to ``totals.n``.
     """
-    n, sums, counts = len(numbers), totals.sums, totals.counts
+    n, sums, counts = len(numbers), totals.sums_of(numbers), totals.counts
     weights = _nearest(counts, np.full(n, totals.n / n))
     if not len(sums):
         return weights

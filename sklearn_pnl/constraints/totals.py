@@ -95,9 +95,9 @@ def column_total(
     rtol : float, default=0
         Relative tolerance: how far from ``equal`` a total may be, as a share of it.
     mean : bool, default=False
-        Whether it is the mean of the column that is asked for, or shares of levels:
-        of all rows, so that those of other levels, and those whose cell is missing,
-        have together what is left of 1.
+        Whether it is the mean of the column that is asked for, of its cells that are
+        not missing, or shares of levels: of all rows, so that those of other levels,
+        and those whose cell is missing, have together what is left of 1.
 
     Returns
     -------
@@ -341,7 +341,9 @@ class Totals:
     ----------
     n : int
     sums : Sums
-        Of numbers.
+        Of numbers; also where their means are asked for.
+    is_mean : ndarray of bool of shape (k, 1)
+        Which of them are.
     counts : LinearConstraints
         The number of rows, and counts by category, of weights of the training rows.
     codes : ndarray of int of shape (n_train, 1 + n_counted)
@@ -352,6 +354,7 @@ class Totals:
 
     n: int
     sums: Sums
+    is_mean: np.ndarray
     counts: LinearConstraints
     codes: np.ndarray
     counted: list
@@ -403,12 +406,18 @@ class Totals:
                 )
         asked = [ColumnConstraint(total.coefficients, lower=0) for total in sums]
         a = read_constraints(asked, table).coefficients
-        a = a / np.array([n if total.mean else 1 for total in sums])[:, None]
+        is_mean = np.array([total.mean for total in sums], bool)[:, None]
         ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
         names = tuple(total.name for total in sums)
         of_all = Sums(a, *ends, table.feature_names, labels=names)
         counts = counts[0].stack(*counts[1:])
-        return cls(n, of_all, counts, np.column_stack(codes), counted)
+        return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
+
+    def sums_of(self, rows):
+        """The sums; of means, of n rows with as many missing cells as rows (m, D)."""
+        present = self.n * np.maximum(np.mean(~np.isnan(rows), axis=0), 1e-9)
+        a = self.sums.coefficients / np.where(self.is_mean, present, 1.0)
+        return replace(self.sums, coefficients=a)
 
     def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.
@@ -426,7 +435,7 @@ class Totals:
         lower, upper, values, residual : ndarray of shape (k,)
             The residual of a sum is a share of its absolute terms.
         """
-        sums, counts = self.sums, self.counts.select(slice(1, None))
+        sums, counts = self.sums_of(rows), self.counts.select(slice(1, None))
         of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
         n_rows = counts.coefficients[:, seeds].sum(axis=1)
         of_counts = counts.lower, counts.upper, n_rows, np.abs(counts.missing(n_rows))
@@ -455,7 +464,7 @@ def _as_count(values, total, n):
     """
     ((key, weight),) = total.coefficients.items()
     least, most = np.nanmin(values), np.nanmax(values)
-    if least == most or (least != 0 and np.isnan(values).any()):
+    if least == most or ((least != 0 or total.mean) and np.isnan(values).any()):
         return None
     ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
     ends = np.sort((ends / weight - n * least) / (most - least))

@@ -107,6 +107,19 @@ def test_means_intervals_and_arrays_of_sums():
     assert rows[:, 1].sum() <= totals[1].upper * (1 + 1e-9)
 
 
+def test_means_are_of_the_cells_that_are_not_missing():
+    X = table(0).drop(columns=["net", "persons"])
+    gaps = np.random.default_rng(0).random((len(X), 2)) < 0.2
+    X[["wage", "rent"]] = X[["wage", "rent"]].mask(gaps)
+    mean = column_total("wage", 3000, mean=True), column_total("price", 31, mean=True)
+    asked = [*mean, {"rent": 50_000}]
+    rows, report = PNLAugmenter().fit(X).sample(N, 0, totals=asked, return_report=True)
+    assert rows["wage"].isna().any()
+    found = rows["wage"].mean(), rows["price"].mean(), rows["rent"].sum()
+    np.testing.assert_allclose(found, [3000, 31, 50_000], rtol=1e-8)
+    np.testing.assert_allclose(report.achieved[:3], found, rtol=1e-12)
+
+
 def test_one_seed_gives_the_same_rows():
     X, augmenter = fitted(1)
     totals = {"wage": N * X["wage"].mean(), "sex": {"f": 30, "m": 30}, "kids": 50}
