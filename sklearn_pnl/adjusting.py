@@ -73,7 +73,8 @@ def adjust(
     equalities : "auto", constraints or None, default="auto"
         Equalities that the rows keep; "auto" are those of several columns that all of
         them satisfy. With fewer rows than columns and two more, chance satisfies some:
-        where none is found there, a warning says so.
+        only sums of neighbours are kept there, such as a total beside its parts, and a
+        warning says so.
     extrapolation : float or None, default=None
         How far values may lie beyond the range of their column, as a share of it; None
         for no limit.
@@ -118,10 +119,12 @@ def adjust(
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
     (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
-    if isinstance(equalities, str) and not len(kept) and 1 < d and n < d + 2:
+    # Equalities of columns that others give leave fewer to be told from chance.
+    if isinstance(equalities, str) and 1 < d and n < d - len(kept) + 2:
+        found = "sums of neighbours alone are" if len(kept) else "none is"
         warn_user(
             f"In {n} row{'s' * (n > 1)} of {d} columns equalities cannot be told from "
-            "chance, and none is kept: give equalities= that are to hold, or None."
+            f"chance, and {found} kept: give equalities= that are to hold, or None."
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)

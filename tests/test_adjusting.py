@@ -376,6 +376,23 @@ def test_rows_too_few_to_find_equalities_are_warned_of(n):
         adjust(X, twice)
 
 
+def test_subtotals_that_few_rows_do_not_show_are_warned_of():
+    # Quarters are not beside their months; the year is beside its quarters.
+    X = np.random.default_rng(0).gamma(3.0, size=(8, 12))
+    quarters = X.reshape(8, 4, 3).sum(axis=2)
+    X = np.column_stack([X, quarters, quarters.sum(axis=1)])
+    with pytest.warns(UserWarning, match="chance, and sums of neighbours alone are kept"):
+        rows = adjust(X, totals={16: 200})
+    assert_allclose(rows[:, 12:16].sum(axis=1), rows[:, 16])
+    asked = [
+        ColumnConstraint({12 + q: 1} | {3 * q + i: -1 for i in range(3)}, equal=0)
+        for q in range(4)
+    ]
+    year = ColumnConstraint({16: 1} | {12 + q: -1 for q in range(4)}, equal=0)
+    rows = adjust(X, totals={16: 200}, equalities=[*asked, year])
+    assert_allclose(rows[:, :12].sum(), 200)
+
+
 # --- whole numbers that rounding leaves without what is asked ----------------------
 
 
