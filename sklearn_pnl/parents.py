@@ -445,7 +445,8 @@ def choose_seeds(totals, weights, rng):
     except ValueError:
         raise ValueError(
             f"No {totals.n} rows with the counts of {' and '.join(totals.counted)} "
-            "were found. Give one a tolerance: column_total(..., rtol=)."
+            f"were found. Those of all levels sum to {totals.n}; if so, give one a "
+            "tolerance: column_total(..., rtol=)."
         ) from None
     for k in np.flatnonzero(counts):
         members = np.flatnonzero(cell.ravel() == k)
