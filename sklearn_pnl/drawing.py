@@ -231,8 +231,8 @@ def sample_set(drawing, rng, totals):
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing.feasible, moved, len(source), achieved,
-        np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
+        drawing.feasible, moved, len(source), effective_size(weights), achieved,
+        np.sqrt(np.mean(away**2, axis=0)),
     )  # fmt: skip
     drawing.audit(batch)
     return batch, report

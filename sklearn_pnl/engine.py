@@ -27,6 +27,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
+from .calibration import effective_size
 from .codes import Codes
 from .constraints.audit import report_of
 from .constraints.linear import (
@@ -213,7 +214,8 @@ class FittedRows:
                 "says why."
             )
         asked = drawing.feasible, batch.numbers, len(self.source)
-        return batch, report_of(*asked) if reports else None
+        n_parents = effective_size(np.bincount(batch.parents[:, 0]))
+        return batch, report_of(*asked, n_parents) if reports else None
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):
         """A :class:`Drawing` of new rows that satisfy constraints."""

@@ -188,7 +188,7 @@ class SampleReport(TableReport):
         range of the column.
     effective_parents : float
         ``(sum w)^2 / sum w^2`` of the weights by which rows were drawn from the
-        training rows; ``n_train`` where all are alike.
+        training rows; without totals, of how many new rows start from each of them.
 
     See Also
     --------
@@ -240,7 +240,7 @@ class SampleReport(TableReport):
         return notes
 
 
-def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=None):
+def report_of(structure, rows, n_train, n_parents, of_totals=None, moved=None):
     """A report on what is asked of each row, and on totals if there are any.
 
     Parameters
@@ -248,12 +248,12 @@ def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=No
     structure : Structure
     rows : ndarray of shape (n, D)
     n_train : int
+    n_parents : float
+        Effective number of parents.
     of_totals : tuple, default=None
         Names, ends, values and residuals, as :meth:`.Totals.achieved` has them.
     moved : ndarray of shape (D,), default=None
         How far totals moved the rows.
-    n_parents : float, default=None
-        Effective number of parents; None is all.
     """
     system = structure.system()
     missed = np.abs(np.nan_to_num(system.residual(rows)))
@@ -266,7 +266,7 @@ def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=No
     parts = [of_rows] if of_totals is None else [of_totals, of_rows]
     names, *arrays = zip(*parts, strict=True)
     if moved is None:
-        moved, n_parents = np.zeros(len(structure.steps)), float(n_train)
+        moved = np.zeros(len(structure.steps))
     return SampleReport(
         len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
         structure.equalities.feature_names, moved, n_parents,

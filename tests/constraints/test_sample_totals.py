@@ -212,3 +212,13 @@ def test_missing_cells_are_in_no_order_with_whole_numbers_of_a_total(seed):
     assert rows["first"].sum() == total
     assert not (rows["first"] > rows["second"]).any()
     assert rows["first"].min() >= first.min()
+
+
+def test_the_report_counts_the_parents_that_rows_with_constraints_start_from():
+    X, augmenter = fitted(0)
+    asked = ColumnConstraint("wage", lower=float(X["wage"].nlargest(12).min()))
+    given = {"constraints": asked, "return_report": True, "return_parents": True}
+    _, parents, report = augmenter.sample(2000, 0, **given)
+    counts = np.unique(parents[:, 0], return_counts=True)[1]
+    assert report.effective_parents == pytest.approx(2000**2 / (counts**2).sum())
+    assert report.effective_parents < len(X) / 2
