@@ -244,6 +244,21 @@ def test_nearly_equalities_hold_as_in_the_data(seed):
     assert new_sums.std() < 1.5 * shares.sum(axis=1).std()
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_exact_equalities_hold_beside_a_trend_over_whole_years(seed):
+    rng = np.random.default_rng(seed)
+    year = np.repeat(np.arange(1980, 2020), 2)
+    log_cost = 0.03 * year + 0.005 * rng.normal(size=80)
+    log_share = rng.normal(size=80)
+    X = pd.DataFrame({"year": year, "log_cost": log_cost, "log_share": log_share})
+    X["log_part"] = X["log_cost"] + X["log_share"]
+    rows = PNLAugmenter().fit(X).sample(200, random_state=seed)
+    missed = rows["log_part"] - rows["log_cost"] - rows["log_share"]
+    assert np.abs(missed).max() <= 1e-12
+    # The trend is kept as in the data.
+    assert (rows["log_cost"] - 0.03 * rows["year"]).std() <= 0.01
+
+
 def test_sums_along_the_axes_of_images_hold():
     X = np.random.default_rng(0).gamma(1.0, size=(40, 5, 6))
     X /= X.sum(axis=2, keepdims=True)

@@ -120,9 +120,11 @@ class Structure:
 
     @cached_property
     def is_dependent(self):
-        """Equalities (k,) about discrete columns: pivots are computed at the end."""
-        discrete = (self.steps > 0) | self.binary
-        about = (self.equalities.coefficients[:, discrete] != 0).any(axis=1)
+        """Equalities (k,) about what is rounded: pivots are computed at the end."""
+        rounded = (self.steps > 0) | self.binary
+        # Others follow what is rounded.
+        rounded[[pivot for pivot, _ in self.near]] = True
+        about = (self.equalities.coefficients[:, rounded] != 0).any(axis=1)
         return about & ~self.binary[self.pivots]
 
     @cached_property

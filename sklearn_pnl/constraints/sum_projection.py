@@ -277,19 +277,27 @@ class _Problem:
             lack = self.sums.missing(self.sums.of(rows))[k]
             if abs(lack) < finest * (1 - ALMOST) or in_vain == _IN_VAIN:
                 return
-            row, others = rows[i], sums[done] @ rows[i]
-            part = sums[k] @ row + np.sort([np.sign(lack) * finest, lack])
-            asked = LinearConstraints(
-                sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
-                self.system.feature_names,
-            )  # fmt: skip
-            own, held = self.set.take_rows(i), self.weights[i] == 0
-            system = own.system(gaps=self.gaps[i]).stack(asked)
-            ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
-            near = nearest_whole_row(row, system, *ends, self.set)
+            # Its share of what is left; or at least something.
+            parts = dict.fromkeys([max(finest, abs(lack) / (len(rows) - i)), finest])
+            found = (self.taken_up(k, done, rows, i, lack, part) for part in parts)
+            near = next((row for row in found if row is not None), None)
             in_vain = in_vain + 1 if near is None else 0
             if near is not None:
                 rows[i] = near
+
+    def taken_up(self, k, done, rows, i, lack, least):
+        """The whole row nearest to row i with at least so much of what sum k lacks."""
+        sums, row = self.sums.coefficients, rows[i]
+        part = sums[k] @ row + np.sort([np.sign(lack) * least, lack])
+        others = sums[done] @ row
+        asked = LinearConstraints(
+            sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
+            self.system.feature_names,
+        )  # fmt: skip
+        own, held = self.set.take_rows(i), self.weights[i] == 0
+        system = own.system(gaps=self.gaps[i]).stack(asked)
+        ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
+        return nearest_whole_row(row, system, *ends, self.set)
 
     # --- why not --------------------------------------------------------------------
 
