@@ -157,11 +157,14 @@ class Ask:
 
 
 def ask_for(kind, table, members, n, rng):
-    """Constraints that a row of the class has, or totals that a set of rows has."""
+    """Constraints that a row of the class has, or totals that a set of rows has.
+
+    Nothing of a class that gets no new rows.
+    """
     frame, ask = table.frame[members], Ask()
     varying = table.frame.select_dtypes("number").dropna(axis=1)
     varying = list(varying.columns[np.ptp(varying.to_numpy(float), axis=0) > 0])
-    if kind == "nothing" or not varying:
+    if kind == "nothing" or not varying or not n:
         return ask
     chosen = [str(name) for name in rng.permutation(varying)[: rng.integers(1, 4)]]
     if kind == "totals":
@@ -296,6 +299,7 @@ def trial(seed):
     if door == "PNLSampler":
         members, n = table.y == 1, int(np.sum(1 - 2 * table.y))
     ask = ask_for(asked, table, members, n, rng)
+    asked = asked if ask.given else "nothing"
     size = f"{len(table.y)} x {table.frame.shape[1]}, {members.sum()} of the class"
     row = {"seed": seed, "door": door, "form": table.form, "asked": asked, "size": size}
     with warnings.catch_warnings(record=True) as caught:
