@@ -245,15 +245,19 @@ class LineSource:
         noise, rows = self._noise(parents, donors, rng), mixed
         if noise is not None:
             rows = self._added(mixed, difference, noise, parents)
+        # The donor's missing cells and atoms, of which nothing follows.
+        self._take_absent(rows, donors)
         # Two-valued columns, each block from one parent.
         chosen = np.where(from_j[:, structure.blocks], j[:, None], i[:, None])
         binary = self.cells[chosen, np.flatnonzero(structure.binary)]
         discretize(rows, binary, structure)
         mend(rows, donors, i, self.cells, structure)
-        if self.absent is not None:
-            # The donor's missing cells and atoms.
-            np.copyto(rows, self.cells[donors], where=self.absent[donors])
+        self._take_absent(rows, donors)
         return rows, donors
+
+    def _take_absent(self, rows, donors):
+        if self.absent is not None:
+            np.copyto(rows, self.cells[donors], where=self.absent[donors])
 
     def _donors(self, parents, coins):
         """The row (n,) that gives categories, and the blocks (n, b) that j gives."""

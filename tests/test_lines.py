@@ -434,3 +434,28 @@ def test_copies_of_a_row_are_partners_alike():
     _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
     of_copies = parents[parents[:, 0] < 40, 1]
     assert set(of_copies) == set(range(40))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_whole_numbers_that_missing_cells_would_give_stay_their_own(seed):
+    # Ages at marriage and now, of which some are unknown.
+    rng = np.random.default_rng(seed)
+    then, years = rng.integers(18, 40, (2, 150)), rng.integers(1, 30, 150)
+    X = pd.DataFrame({"his": then[0] + years, "hers": then[1] + years})
+    X["his_then"], X["hers_then"], X["years"] = *then, years
+    unknown = rng.random(150) < 0.2
+    X = X.astype(dict.fromkeys(X.columns[1:], float))
+    X.loc[unknown, ["hers", "hers_then", "years"]] = np.nan
+    augmenter = PNLAugmenter().fit(X)
+    totals = {"his": int(60 * X["his"].mean())}
+    free = augmenter.sample(300, seed)
+    for rows in (free, augmenter.sample(60, seed, totals=totals)):
+        known = rows.dropna()
+        assert len(known) < len(rows)
+        assert (known["his"] == known["his_then"] + known["years"]).all()
+        assert (known["hers"] == known["hers_then"] + known["years"]).all()
+        # Of his own years, and of nothing that stands for hers.
+        assert rows["his"].between(X["his"].min(), X["his"].max()).all()
+        alone, lone = rows[rows["hers"].isna()], X[unknown]
+        spread = (alone["his"] - alone["his_then"]).std()
+        assert 0.6 <= spread / (lone["his"] - lone["his_then"]).std() <= 1.4

@@ -143,7 +143,20 @@ def random_table(rng):
                 made.setdefault(key, []).append((terms, fact[1]))
     rare = int(np.clip(rng.choice([1, 2, 3, 6, 12, 40]), 1, n // 2))
     y = (rng.permutation(n) < rare).astype(int)
-    return Table(_words_as_objects(pd.DataFrame(columns)), y, form, **made)
+    frame = pd.DataFrame(columns)
+    if form not in ("int64", "sparse") and rng.random() < 0.2:
+        frame = with_gaps(frame, rng)
+    return Table(_words_as_objects(frame), y, form, **made)
+
+
+def with_gaps(frame, rng):
+    """The same table with a tenth of the cells missing in some columns of numbers."""
+    numbers = frame.select_dtypes("number")
+    for name in numbers.columns[numbers.nunique() > 2]:
+        if rng.random() < 0.3:
+            lost = rng.random(len(frame)) < 0.1
+            frame[name] = frame[name].astype(float).mask(lost)
+    return frame
 
 
 @dataclass
@@ -206,13 +219,19 @@ def broken(table, members, new, ask, extrapolation=0):
     varies = old.nunique() > 1
     hidden = set(old.columns[varies & (old.dropna().nunique() <= 1)])
     looked_for = len(old) >= min(8, old.shape[1] + 2)
+    if old.select_dtypes(exclude=object).isna().any(axis=None):
+        looked_for = len(old.dropna()) >= 2 * old.shape[1] + 2
     for terms, value in table.equalities * looked_for:
+        if not hidden.isdisjoint(terms):
+            continue
         gap = np.abs(_sum(terms, new) - value)
         if np.any(gap > _room(terms, old, new) + _unit(old, terms) * abs(value)):
             yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
     for names in table.orders:
-        # Of columns that are alike in all rows no order is known.
-        if np.all(np.diff(old[names].to_numpy(float), axis=1) == 0):
+        # Of columns that are alike in all rows no order is known; that of a constant
+        # is a limit, which may be widened.
+        diff = np.nan_to_num(np.diff(old[names].to_numpy(float), axis=1))
+        if not diff.any() or (extrapolation != 0 and (old[names].nunique() < 2).any()):
             continue
         # Rows that are moved together to totals are in order to the last digits.
         rounding = ROUNDING * _unit(old, names) * bool(ask.sums)

@@ -204,14 +204,18 @@ class Structure:
                 rows[wrong, q] = on_steps(rows[wrong, p], self.steps[q], np.ceil)
 
     def restore(self, rows):
-        """Rows (n, D), in place, whose dependent columns follow from the others."""
+        """Rows (n, D), in place, whose dependent columns follow from the others.
+
+        Where all of an equality are there.
+        """
         for k in np.flatnonzero(self.is_dependent):
             a, pivot = self.equalities.coefficients[k], self.pivots[k]
             # Column by column: a product would round by the number of rows.
             follow = np.full(len(rows), self.equalities.lower[k])
             for column in np.setdiff1d(np.flatnonzero(a), pivot):
                 follow -= a[column] * rows[:, column]
-            rows[:, pivot] = follow
+            follow[np.isnan(rows[:, pivot])] = np.nan
+            np.copyto(rows[:, pivot], follow, where=~np.isnan(follow))
 
     def follow(self, rows, before):
         """Move, in place, what nearly follows from columns that changed ``before``."""
