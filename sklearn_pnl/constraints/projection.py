@@ -108,9 +108,9 @@ def round_rows(moved, structure, low, high, gaps, held):
         return moved
     system = structure.system(gaps=gaps)
     rounded = round_to_steps(moved, structure.steps, system, low, high)
-    rounded[gaps] = np.nan
-    structure.round_in_order(rounded)
-    rounded = np.where(gaps, moved, np.clip(rounded, low, high))
+    turned = np.where(gaps, np.nan, rounded)
+    structure.round_in_order(turned)
+    rounded = np.where((turned >= low) & (turned <= high), turned, rounded)
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.

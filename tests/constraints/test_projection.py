@@ -1,11 +1,13 @@
 """One projection of rows: nearest, feasible, on steps; the rest untouched."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _sets import linear, structure_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from sklearn_pnl import ColumnConstraint, PNLAugmenter
 from sklearn_pnl.constraints.projection import (
     nearest_rows,
     project_rows,
@@ -241,3 +243,13 @@ def test_sums_that_no_row_has_choose_no_rows():
     ends = np.array([1.0, 5.0])
     of_first = condition_weights(values[:, :1], ends[:1], ends[:1])
     assert_allclose(condition_weights(values, ends, ends), of_first)
+
+
+def test_whole_numbers_that_an_order_leaves_no_room_for_are_rounded_all_the_same():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(40, 70, 80)})
+    frame["spleen"] = (frame["age"] + rng.random(80)).round(1)
+    asked = ColumnConstraint("age", lower=54.5)
+    new = PNLAugmenter().fit(frame).sample(200, 0, constraints=asked)
+    assert new["age"].min() >= 55
+    assert (new["age"] <= new["spleen"]).all()
