@@ -459,3 +459,17 @@ def test_whole_numbers_that_missing_cells_would_give_stay_their_own(seed):
         alone, lone = rows[rows["hers"].isna()], X[unknown]
         spread = (alone["his"] - alone["his_then"]).std()
         assert 0.6 <= spread / (lone["his"] - lone["his_then"]).std() <= 1.4
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_whole_numbers_that_nearly_follow_missing_ones_stay_whole(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 40, (150, 2)), columns=["first", "second"])
+    both = X["first"] + X["second"] + (rng.random(150) < 0.05)
+    X["both"] = both.astype(float).mask(rng.random(150) < 0.3)
+    X["threefold"] = 3 * both
+    rows = PNLAugmenter().fit(X).sample(300, random_state=seed)
+    assert rows["both"].isna().any()
+    assert rows["threefold"].between(0, X["threefold"].max()).all()
+    off = (rows["threefold"] - 3 * rows["both"]).dropna()
+    assert off.abs().max() <= 3

@@ -226,7 +226,7 @@ class Structure:
             for column in np.flatnonzero(coefficients):
                 value += coefficients[column] * change[:, column]
             rows[:, pivot] = on_steps(value, step) if step > 0 else value
-            change[:, pivot] = rows[:, pivot] - before[:, pivot]
+            change[:, pivot] = np.nan_to_num(rows[:, pivot] - before[:, pivot])
 
     def split_limits(self, n):
         """Limits (n, D) of cells with constraints of one column; the set without these.

@@ -288,7 +288,9 @@ class _Problem:
     def taken_up(self, k, done, rows, i, lack, least):
         """The whole row nearest to row i with at least so much of what sum k lacks."""
         sums, row = self.sums.coefficients, rows[i]
-        part = sums[k] @ row + np.sort([np.sign(lack) * least, lack])
+        # A sum of steps may be another float than what is asked.
+        ends = np.sign(lack) * np.array([least, abs(lack) + ALMOST * least])
+        part = sums[k] @ row + np.sort(ends)
         others = sums[done] @ row
         asked = LinearConstraints(
             sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],

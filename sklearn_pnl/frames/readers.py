@@ -50,7 +50,9 @@ class PlainColumn:
 
     def restore(self, values):
         """New values of the type, from numbers as :attr:`values` has them."""
-        return values.astype(self.dtype, copy=False)
+        # Whole numbers hold no NaN: never silently some other number.
+        with np.errstate(invalid="raise"):
+            return values.astype(self.dtype, copy=False)
 
     def take(self, places):
         """Values at some places, which may repeat, in the container."""
