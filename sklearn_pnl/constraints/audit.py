@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .._runtime.reports import TableReport
 from .._runtime.validation import warn_missed
 from ..geometry.convex.reach import box_reach, span
-from .linear import ALMOST, EPS
+from .linear import ALMOST, EPS, ROUNDINGS, TOL
 from .value_support import off_steps
 
 
@@ -108,9 +108,10 @@ def audit_rows(rows, structure, caller):
     if n_equal + len(structure.constraints):
         system = structure.system()
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
-        # New rows miss equalities by what the training rows may, mixed: by the rounding
-        # of the largest values there.
-        room[:, :n_equal] = system.rounding(largest, eps)[:, :n_equal]
+        # New rows miss equalities by what the training rows may, mixed.
+        of_columns = 2 * TOL * structure.ranges + ROUNDINGS * eps * largest
+        sizes = np.abs(structure.equalities.coefficients)
+        room[:, :n_equal] = of_columns @ sizes.T
         whole = np.where(structure.is_whole, structure.steps, 0.0)
         is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
         for row, k in np.argwhere(is_beyond[:, n_equal:]):

@@ -297,7 +297,8 @@ class _Problem:
             self.system.feature_names,
         )  # fmt: skip
         own, held = self.set.take_rows(i), self.weights[i] == 0
-        system = own.system(gaps=self.gaps[i]).stack(asked)
+        in_order = ~self.set.disorders(rows[[i]], self.gaps[[i]])[0]
+        system = own.system(in_order, self.gaps[i]).stack(asked)
         ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
         return nearest_whole_row(row, system, *ends, self.set)
 
