@@ -141,7 +141,8 @@ def nearest_whole_row(row, system, low, high, structure):
     ends = system.lower, system.upper
 
     def off(cells):
-        return system.violations(cells[None]).any()
+        beyond = (cells < low) | (cells > high)
+        return beyond.any() or system.violations(cells[None]).any()
 
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
@@ -149,17 +150,24 @@ def nearest_whole_row(row, system, low, high, structure):
     # Often the nearest numbers have what is asked.
     tries = [(whole, 100), (whole, 1e6)]
     for steps, reach in tries if same else [(structure.steps, 4), *tries]:
-        grid = np.maximum(steps, EPS)
-        near = np.where(steps > 0, on_steps(row, grid), row)
-        if (near < low).any() or (near > high).any() or off(near):
+        near = _on(row, steps)
+        if off(near):
             near = nearest_in_steps(
                 row, unit, system.coefficients, ends, (low, high), steps, reach
             )
-            if near is not None:
-                near = np.where(steps > 0, multiples(near, grid), near)
-        if near is not None and not off(near):
+            if near is None:
+                continue
+            near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
+        # Cents that nothing is asked of are rounded too.
+        if not off(rounded := _on(near, structure.steps)):
+            return rounded
+        if not system.violations(near[None]).any():
             return near
     return None
+
+
+def _on(row, steps):
+    return np.where(steps > 0, on_steps(row, np.maximum(steps, EPS)), row)
 
 
 # --- one system -------------------------------------------------------------------

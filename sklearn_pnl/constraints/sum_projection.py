@@ -227,20 +227,18 @@ class _Problem:
         return rows
 
     def unit_moves(self):
-        """Moves (m, D) by one step in each free column, and in those that follow.
-
-        By equalities of columns with steps; others are looked at in :meth:`step_to`.
-        """
+        """Moves (m, D) by one step in each free column, and in those that follow."""
         steps, kept = self.set.steps, self.set.system()
         a = kept.coefficients[kept.is_equality]
-        a = a[~a[:, steps == 0].any(axis=1)]
-        # Columns without sums follow from the others where they can.
+        # Columns without steps follow from the others, then those without sums.
         is_summed = self.sums.coefficients.any(axis=0)
-        basis, pivots = echelon(a, np.ones(len(steps)), np.where(is_summed, 2, 1))
+        ranks = np.where(steps == 0, 0, np.where(is_summed, 2, 1))
+        basis, pivots = echelon(a, np.ones(len(steps)), ranks)
         free = np.setdiff1d(np.flatnonzero(steps), pivots)
         moves = np.diag(steps)[free]
         moves[:, pivots] = -(basis[:, free] * steps[free]).T
-        off = off_steps(moves, np.where(steps > 0, steps, 1.0))
+        stepped = steps > 0
+        off = off_steps(moves[:, stepped], steps[stepped])
         return moves[(off <= ALMOST).all(axis=1)]
 
     def step_to(self, k, move, change, rows, moved):
@@ -251,7 +249,7 @@ class _Problem:
         ends = self.sums.lower, self.sums.upper
         lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
-        columns = np.flatnonzero(move)
+        columns = np.flatnonzero((move != 0) & (self.set.steps > 0))
         unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
         trial[:, columns] = on_steps(trial[:, columns], unit)
         breaks = (self.set.disorders(x, self.gaps) for x in (trial, rows))

@@ -222,3 +222,21 @@ def test_the_report_counts_the_parents_that_rows_with_constraints_start_from():
     counts = np.unique(parents[:, 0], return_counts=True)[1]
     assert report.effective_parents == pytest.approx(2000**2 / (counts**2).sum())
     assert report.effective_parents < len(X) / 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_totals_of_what_whole_numbers_give_are_met_in_any_order(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"height": rng.integers(400, 530, 100)})
+    X["centred"] = X["height"] - 462.44168
+    X["ounces"] = rng.integers(80, 160, 100)
+    X["grams"] = (28.35 * X["ounces"]).round(2)
+    X["score"] = (0.4 * rng.integers(50, 100, 100) + 0.6 * X["ounces"]).round(1)
+    planted = X.sample(60, replace=True, random_state=seed)
+    names = list(rng.permutation(["centred", "grams", "score"]))
+    totals = {str(name): planted[name].sum() for name in names}
+    rows = PNLAugmenter().fit(X).sample(60, seed, totals=totals)
+    assert_allclose(rows[names].sum(), planted[names].sum(), rtol=1e-9)
+    assert_allclose(rows["height"] - rows["centred"], 462.44168, rtol=1e-9)
+    assert_allclose(rows["grams"], 28.35 * rows["ounces"], rtol=1e-9)
+    assert_allclose(rows["score"], rows["score"].round(1), rtol=1e-12)
