@@ -228,10 +228,9 @@ def broken(table, members, new, ask, extrapolation=0):
         if np.any(gap > _room(terms, old, new) + _unit(old, terms) * abs(value)):
             yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
     for names in table.orders:
-        # Of columns that are alike in all rows no order is known; that of a constant
-        # is a limit, which may be widened.
+        # No order is known of columns that are alike in all rows, or of constants.
         diff = np.nan_to_num(np.diff(old[names].to_numpy(float), axis=1))
-        if not diff.any() or (extrapolation != 0 and (old[names].nunique() < 2).any()):
+        if not diff.any() or (old[names].nunique() < 2).any():
             continue
         # Rows that are moved together to totals are in order to the last digits.
         rounding = ROUNDING * _unit(old, names) * bool(ask.sums)
