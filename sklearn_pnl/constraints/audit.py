@@ -111,7 +111,7 @@ def audit_rows(rows, structure, caller):
         # New rows miss equalities by what the training rows may, mixed.
         of_columns = 2 * TOL * structure.ranges + ROUNDINGS * eps * largest
         sizes = np.abs(structure.equalities.coefficients)
-        room[:, :n_equal] = of_columns @ sizes.T
+        room[:, :n_equal] = np.maximum(room[:, :n_equal], of_columns @ sizes.T)
         whole = np.where(structure.is_whole, structure.steps, 0.0)
         is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
         for row, k in np.argwhere(is_beyond[:, n_equal:]):
