@@ -138,36 +138,33 @@ def nearest_whole_row(row, system, low, high, structure):
     Other columns are on their steps too, if they can be.
     """
     unit = np.where(structure.ranges > 0, structure.ranges, 1.0)
-    ends = system.lower, system.upper
+    asked = system.coefficients, (system.lower, system.upper), (low, high)
 
-    def off(cells):
-        beyond = (cells < low) | (cells > high)
-        return beyond.any() or system.violations(cells[None]).any()
+    def violated(cells):
+        return system.violations(cells[None]).any()
 
-    whole = np.where(structure.is_whole, structure.steps, 0.0)
-    same = np.array_equal(whole, structure.steps)
-    # Few steps of cents are rounding, and soon found; most whole numbers are near too.
-    # Often the nearest numbers have what is asked.
-    tries = [(whole, 100), (whole, 1e6)]
-    for steps, reach in tries if same else [(structure.steps, 4), *tries]:
-        near = _on(row, steps)
-        if off(near):
-            near = nearest_in_steps(
-                row, unit, system.coefficients, ends, (low, high), steps, reach
-            )
-            if near is None:
-                continue
-            near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
-        # Cents that nothing is asked of are rounded too.
-        if not off(rounded := _on(near, structure.steps)):
-            return rounded
-        if not system.violations(near[None]).any():
+    def in_steps(target, steps, reach):
+        grid = np.maximum(steps, EPS)
+        near = np.where(steps > 0, on_steps(target, grid), target)
+        if ((low <= near) & (near <= high)).all() and not violated(near):
             return near
+        near = nearest_in_steps(target, unit, *asked, steps, reach)
+        if near is not None:
+            near = np.where(steps > 0, multiples(near, grid), near)
+        return None if near is None or violated(near) else near
+
+    # Few steps are rounding, and soon found; most whole numbers are near too.
+    near = in_steps(row, structure.steps, 4)
+    if near is not None:
+        return near
+    whole = np.where(structure.is_whole, structure.steps, 0.0)
+    for reach in (100, 1e6):
+        near = in_steps(row, whole, reach)
+        if near is not None:
+            # Cents beside them, where these leave room for any.
+            cents = in_steps(near, structure.steps, 4)
+            return near if cents is None else cents
     return None
-
-
-def _on(row, steps):
-    return np.where(steps > 0, on_steps(row, np.maximum(steps, EPS)), row)
 
 
 # --- one system -------------------------------------------------------------------

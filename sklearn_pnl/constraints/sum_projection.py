@@ -212,10 +212,21 @@ class _Problem:
         held = self.weights == 0
         rows = round_rows(moved, self.set, self.low, self.high, self.gaps, held)
         # Rows that rounding makes infeasible start as they came.
-        rows = np.where(self.keeps(rows)[:, None], rows, self.start)
-        moves, done = self.unit_moves(), []
+        start = np.where(self.keeps(rows)[:, None], rows, self.start)
+        moves = self.unit_moves()
         changes = moves @ self.sums.coefficients.T
-        for k in np.argsort(np.count_nonzero(changes, axis=0), kind="stable"):
+        order = np.argsort(np.count_nonzero(changes, axis=0), kind="stable")
+        # A sum that is seen to first may leave no room for another.
+        for turn in (order, order[::-1]):
+            rows = self.stepped(turn, moves, changes, start.copy(), moved)
+            if (self.sums.share_missed(rows) <= self.tol).all():
+                break
+        return rows
+
+    def stepped(self, turn, moves, changes, rows, moved):
+        """Rows, in place, with one sum after the other."""
+        done = []
+        for k in turn:
             # Moves that leave the sums alone that were seen to.
             usable = (changes[:, k] != 0) & ~changes[:, done].any(axis=1)
             if usable.any():
