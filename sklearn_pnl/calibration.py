@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _check_sample_weight
 
-from ._runtime.masked import check_real, check_unmasked
+from ._runtime.masked import check_plain
 from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
@@ -267,7 +267,7 @@ def calibrate(
     """
     columns = columns_of(X)
     check_order(design_weights, X, "design_weights")
-    check_unmasked(design_weights, "design_weights")
+    check_plain(design_weights, "design_weights")
     with errors_naming("design_weights"):
         empty = np.empty((len(columns), 0))
         design = _check_sample_weight(
@@ -588,7 +588,7 @@ def rake(
         )
     if not hasattr(type(table), "iloc"):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
-    check_real(table, "table")
+    check_plain(table, "table")
     cells = table.to_numpy(dtype=float)
     if not np.isfinite(cells).all():
         raise ValueError("Cells must be finite; fill or drop those that are missing.")

@@ -1,28 +1,22 @@
-"""Masked cells, which lose their mask where arrays are read, and missing values."""
+"""Masked and complex cells, which would be misread, and missing values."""
 
 from decimal import Decimal
 
 import numpy as np
 
 
-def _parts(arrays):
-    """Arrays in a list or tuple, or one array alone."""
-    return arrays if isinstance(arrays, list | tuple) else (arrays,)
+def check_plain(arrays, name="X"):
+    """Refuse masked and complex cells, also of arrays in a list or tuple.
 
-
-def check_unmasked(arrays, name="X"):
-    """Refuse masked cells, also of arrays in a list or tuple."""
-    masked = (x for x in _parts(arrays) if isinstance(x, np.ma.MaskedArray))
-    if any(array.mask.any() for array in masked):
-        raise ValueError(
-            f"{name} is a masked array. Fill it first, with NaN where cells may be "
-            "missing, or drop such rows."
-        )
-
-
-def check_real(arrays, name="X"):
-    """Refuse complex cells, whose imaginary part would be lost; as for masked ones."""
-    for dtype in (getattr(part, "dtype", None) for part in _parts(arrays)):
+    Their masks and imaginary parts would be lost.
+    """
+    for array in arrays if isinstance(arrays, list | tuple) else [arrays]:
+        if isinstance(array, np.ma.MaskedArray) and array.mask.any():
+            raise ValueError(
+                f"{name} is a masked array. Fill it first, with NaN where cells may be "
+                "missing, or drop such rows."
+            )
+        dtype = getattr(array, "dtype", None)
         if str(dtype).removeprefix("torch.").startswith("complex"):
             raise ValueError(
                 f"Complex data not supported: {name} is an array of {dtype}. Pass "

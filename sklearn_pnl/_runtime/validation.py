@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .arrays import is_foreign, namespace, place_of, to_host, widest
-from .masked import are_missing, check_real, check_unmasked, is_missing
+from .masked import are_missing, check_plain, is_missing
 
 # Settings of `check_array`: shapes and finite values are checked here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
@@ -193,7 +193,7 @@ def errors_naming(name):
 
 def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     """Rows as an array; ``dtype`` applies to lists, ``advice`` to ragged ones."""
-    check_unmasked(X, name)
+    check_plain(X, name)
     given = X
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1 and len(X):
         # Packages for time series hold rows as an array of objects.
@@ -208,6 +208,7 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
                 f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, "
                 f"row {row} {shapes[row]}. {advice}"
             ) from None
+        check_plain(X, name)
     if getattr(X, "shape", None) == ():
         raise TypeError(
             f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
@@ -215,7 +216,6 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
         )
     if type(X).__name__ == "RecordBatch":
         raise TypeError(f"{name} is a RecordBatch: pass pyarrow.table({name}).")
-    check_real(X, name)
     # NumPy's strings of any length have no comparisons with numbers.
     is_text = getattr(getattr(X, "dtype", None), "kind", None) == "T"
     return X.astype(object) if is_text else X

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse, vstack
 
-from .._runtime.masked import check_unmasked
+from .._runtime.masked import check_plain
 from .._runtime.validation import errors_naming
 from ..frames import TableReader, read_table
 from ..geometry.convex.reach import span
@@ -101,7 +101,7 @@ class ColumnConstraint:
 
 def _read_end(values, name):
     """An end of an interval as an array of floats, dates or durations."""
-    check_unmasked(values, name)
+    check_plain(values, name)
     with errors_naming(f"{name}= of a ColumnConstraint"):
         array = np.asarray(values)
     if array.dtype == object:

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._runtime.masked import check_unmasked, is_missing
+from .._runtime.masked import check_plain, is_missing
 from ..frames.columns import column_of, columns_of
 from .linear import ALMOST, ColumnConstraint, LinearConstraints, read_constraints
 from .sum_projection import Sums
@@ -202,7 +202,7 @@ def as_totals(totals, names, row_shape):
     -------
     list of ColumnTotal
     """
-    check_unmasked(totals, "totals")
+    check_plain(totals, "totals")
     if isinstance(totals, ColumnTotal):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) < 2:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._runtime.arrays import joined, patterns_of, row_sums
-from ..._runtime.masked import check_unmasked
+from ..._runtime.masked import check_plain
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative, numbers
 from ..posets.protocol import PosetProtocol
@@ -151,7 +151,7 @@ def complete(
            [6., 3.]])
     """
     for name, given in (("observed", observed), ("reference", reference)):
-        check_unmasked(given, name)
+        check_plain(given, name)
     cells, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, ordered_modes)
     if not 0 <= ridge < np.inf:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
-from ..._runtime.masked import check_real, check_unmasked
+from ..._runtime.masked import check_plain
 
 
 def flat_elements(poset, elements):
@@ -63,15 +63,14 @@ def numbers(values, name="An array"):
 
     Their masks and imaginary parts would be lost.
     """
-    check_unmasked(values, name)
-    check_real(values, name)
+    check_plain(values, name)
     return np.asarray(values, dtype=np.float64)
 
 
 def as_floats(values):
     """An array of single or double precision: that of the values, if they have one."""
     if type(values) is not np.ndarray and not is_foreign(values):
-        check_unmasked(values, "An array")
+        check_plain(values, "An array")
         values = np.asarray(values)
     xp = namespace(values)
     is_float = values.dtype in (xp.float32, xp.float64)
@@ -82,7 +81,7 @@ def as_doubles(values):
     """An array of double precision, or of the most that its device has."""
     if not is_foreign(values):
         return numbers(values)
-    check_real(values, "An array")
+    check_plain(values, "An array")
     return cast(values, widest(values))
 
 
