@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -149,7 +149,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self._check_parts()
         y = plain_target(y)[0]
         with errors_naming("y"):
-            assert_all_finite(y, input_name="y")
             if np.asarray(y).ndim > 1 and np.asarray(y).shape[1] > 1:
                 # In the words that imbalanced-learn's checks ask for.
                 raise ValueError(

@@ -25,7 +25,7 @@ from .augmenter import PNLAugmenter
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
 from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
-from .frames import ClassTarget, read_groups, read_weights
+from .frames import read_classes, read_groups, read_weights
 
 
 class PNLSampler(Augmentation, BaseOverSampler):
@@ -241,8 +241,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        target = ClassTarget(y)
-        labels, table = target.labels, self._read(X)
+        (labels, like_y), table = read_classes(y), self._read(X)
         check_one_a_row(table, labels)
         groups, group_codes = read_groups(groups, len(table))
         weights = read_weights(sample_weight, len(table))
@@ -270,7 +269,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         if weights is not None:
             self.sample_weight_ = np.concatenate([weights, weights[first]])
         new_labels = np.repeat(np.array([*wanted], labels.dtype), [*wanted.values()])
-        return table.stack(new), target.like(np.concatenate([labels, new_labels]))
+        return table.stack(new), like_y(np.concatenate([labels, new_labels]))
 
     # The method that imbalanced-learn asks for.
     _fit_resample = fit_resample
@@ -313,7 +312,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         -------
         self : PNLSampler
         """
-        labels = ClassTarget(y).labels
+        labels, _ = read_classes(y)
         check_one_a_row(self._read(X), labels)
         self._wanted(labels)
         return self

@@ -8,14 +8,20 @@ targets (``target``).
 from .columns import columns_of, is_frame
 from .extremes import warn_extreme_values
 from .table import TableReader, read_table
-from .target import ClassTarget, plain_target, read_groups, read_target, read_weights
+from .target import (
+    plain_target,
+    read_classes,
+    read_groups,
+    read_target,
+    read_weights,
+)
 
 __all__ = [
-    "ClassTarget",
     "TableReader",
     "columns_of",
     "is_frame",
     "plain_target",
+    "read_classes",
     "read_groups",
     "read_table",
     "read_target",

@@ -28,55 +28,48 @@ _ONE_CLASS = (
 )
 
 
-class ClassTarget:
-    """Classes of rows, and new ones in the container of ``y``.
+def read_classes(y):
+    """Read classes (n,); also a function that puts classes in the container of ``y``.
 
     Parameters
     ----------
     y : array-like, series or data frame of shape (n,), or (n, n_classes) one-hot
 
-    Attributes
-    ----------
+    Returns
+    -------
     labels : ndarray of shape (n,)
         Numbers or words; the number of the column where ``y`` is one-hot.
+    like : callable
+        From labels (m,) to the format of ``y``, one-hot if that is.
 
     Raises
     ------
     ValueError
         Of what is not one class a row: several labels, numbers, missing ones.
     """
-
-    def __init__(self, y):
-        y, self._as_it_came = plain_target(y)
-        # scikit-learn would read nullable integers as floats, which round large ones.
-        values, self._one_hot = np.asarray(y), None
-        if values.ndim > 1 and values.shape[1:] != (1,):
-            is_numeric = values.dtype.kind in "biuf"
-            one_hot = is_numeric and type_of_target(values) == "multilabel-indicator"
-            if not (one_hot and (values.astype(bool).sum(axis=1) == 1).all()):
-                raise ValueError(
-                    f"y has the shape {values.shape}: it must have one class for each "
-                    f"row. {_ONE_CLASS}"
-                )
-            self._one_hot = np.eye(values.shape[1], dtype=values.dtype)
-            self.labels = values.argmax(axis=1)
-            return
-        if _always_there(values):
-            self.labels = values.reshape(-1)
-            return
-        try:
-            check_classification_targets(y)
-        except (TypeError, ValueError) as error:
+    y, like = plain_target(y)
+    # scikit-learn would read nullable integers as floats, which round large ones.
+    values = np.asarray(y)
+    if values.ndim > 1 and values.shape[1:] != (1,):
+        is_numeric = values.dtype.kind in "biuf"
+        one_hot = is_numeric and type_of_target(values) == "multilabel-indicator"
+        if not (one_hot and (values.astype(bool).sum(axis=1) == 1).all()):
             raise ValueError(
-                f"{error} Give classes one type, such as y.astype(str); "
-                "PNLRegressionSampler adds rows with numbers as targets."
-            ) from None
-        self.labels = column_or_1d(y)
-
-    def like(self, labels):
-        """Convert labels to the format of ``y``, one-hot if ``y`` was."""
-        one_hot = self._one_hot
-        return self._as_it_came(labels if one_hot is None else one_hot[labels])
+                f"y has the shape {values.shape}: it must have one class for each "
+                f"row. {_ONE_CLASS}"
+            )
+        rows = np.eye(values.shape[1], dtype=values.dtype)
+        return values.argmax(axis=1), lambda labels: like(rows[labels])
+    if _always_there(values):
+        return values.reshape(-1), like
+    try:
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{error} Give classes one type, such as y.astype(str); "
+            "PNLRegressionSampler adds rows with numbers as targets."
+        ) from None
+    return column_or_1d(y), like
 
 
 def plain_target(y):
@@ -193,7 +186,8 @@ def read_target(y):
     y = _given(y)
     rows, is_series = y, is_into_series(y)
     if is_series:
-        rows = nw.from_native(y, series_only=True).to_frame().to_native()
+        series = nw.from_native(y, series_only=True)
+        rows = series.to_frame().to_native()
     elif not is_frame(y):
         array = np.asarray(as_array(y, "y"))
         if array.ndim > 2 or not array.size:
@@ -206,10 +200,9 @@ def read_target(y):
 
     def with_more(new):
         whole = table.stack([table.like(new)])
-        if is_series and hasattr(whole, "iloc"):
-            return whole.iloc[:, 0].rename(y.name)
         if is_series:
-            return nw.from_native(whole, eager_only=True)[:, 0].to_native()
+            column = nw.from_native(whole, eager_only=True)[:, 0]
+            return column.alias(series.name).to_native()
         if rows is not y:
             whole = whole.reshape(-1, *array.shape[1:])
         return whole.tolist() if isinstance(y, list) else whole
