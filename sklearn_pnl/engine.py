@@ -78,7 +78,8 @@ class Augmentation(BaseEstimator):
 
     def _read(self, X):
         """Rows of any container as a table of numbers and categories."""
-        return read_table(self, X, self._takes().allows_missing)
+        advice = "Codes take no missing cells; method='lines' does."
+        return read_table(self, X, self._takes().allows_missing or advice)
 
     def _takes(self):
         """A method that says which rows this one takes; ``fit`` refuses a wrong one."""

@@ -25,12 +25,6 @@ from .constraints import CONSTRAINTS
 from .filling import TableFiller, TensorFiller
 from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 
-
-def _is_flat(imputer):
-    """Whether rows have one axis, so that columns have names."""
-    return len(getattr(imputer, "input_shape_", (1,))) == 1
-
-
 # Parameters that fill no table, and those that fill no tensor.
 _OF_TENSORS = (
     "poset", "offset", "alpha", "ordered_modes", "tol", "max_iter",
@@ -277,7 +271,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return self._filled(X)[0]
 
-    @available_if(_is_flat)
+    # Columns of rows with one axis have names.
+    @available_if(lambda imputer: len(getattr(imputer, "input_shape_", (1,))) == 1)
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names of the columns, for rows of one axis.
 

@@ -82,8 +82,11 @@ def read_samples(rows):
     is_nan = np.isnan(numbers)
     flags = is_nan[:, is_nan.any(axis=0)]
     weights += [1.0] * flags.shape[1]
-    X = _standardise(np.hstack([*features, flags]), n_train)
+    X = np.hstack([*features, flags])
     with unheard():
+        scaler = StandardScaler().fit(X[:n_train])
+        # A column without a training value has no mean and no standard deviation.
+        X = (X - np.nan_to_num(scaler.mean_)) / np.nan_to_num(scaler.scale_, nan=1)
         medians = np.nan_to_num(np.nanmedian(X[:n_train], axis=0))
     points = np.where(np.isnan(X), medians, X) * weights
     arrays = cells, X[:, : len(names)], points
@@ -125,11 +128,3 @@ def _read(rows):
         for j in table.categorical
     ]
     return numbers, tuple(str(names[j]) for j in table.columns), categories
-
-
-def _standardise(X, n_train):
-    """Divide by the standard deviation of the training rows, and center."""
-    with unheard():
-        scaler = StandardScaler().fit(X[:n_train])
-    # A column without a training value has no mean and no standard deviation.
-    return (X - np.nan_to_num(scaler.mean_)) / np.nan_to_num(scaler.scale_, nan=1)

@@ -6,8 +6,7 @@ targets (``target``).
 """
 
 from .columns import columns_of, is_frame
-from .extremes import warn_extreme_values
-from .table import TableReader, read_table
+from .table import TableReader, read_table, warn_extreme_values
 from .target import (
     plain_target,
     read_classes,
