@@ -14,12 +14,7 @@ from sklearn.impute import KNNImputer
 
 from ._runtime.arrays import BLOCK_CELLS
 from ._runtime.blocks import ends_seen, map_blocks
-from ._runtime.validation import (
-    errors_naming,
-    warn_missed,
-    warn_unconverged,
-    warn_user,
-)
+from ._runtime.validation import errors_naming, warn_missed, warn_unconverged, warn_user
 from .codec import free_mask, lay_out
 from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows

@@ -241,7 +241,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        (labels, like_y), table = read_classes(y), self._read(X)
+        labels, like_y = read_classes(y)
+        table = self._read(X)
         check_one_a_row(table, labels)
         groups, group_codes = read_groups(groups, len(table))
         weights = read_weights(sample_weight, len(table))

@@ -290,7 +290,7 @@ def check_finite(X, name="X", names=None, missing=None, advice=None):
         rows, columns = X.tocoo().coords
         where = min(zip(rows[bad].tolist(), columns[bad].tolist(), strict=True))
     else:
-        where = _first(bad)
+        where = tuple(np.argwhere(bad)[0].tolist())
     what, remedy = "infinity", "Make it NaN first, impute it, or drop the row."
     if np.isnan(X[where]):
         imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
@@ -318,7 +318,7 @@ def check_measures(
         return
     X = to_host(X)
     if least < lowest:
-        where = _first(X < lowest)
+        where = tuple(np.argwhere(X < lowest)[0].tolist())
         advice = advice or "make the data non-negative, for instance with MinMaxScaler"
         raise ValueError(
             f"{caller}; the first is {X[where]:g} at {_place(where, names, numbers)}. "
@@ -415,10 +415,6 @@ def unheard():
     """Ignore all warnings inside."""
     with warnings.catch_warnings(action="ignore"):
         yield
-
-
-def _first(mask):
-    return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
 
 
 def _place(where, names=None, numbers=None):

@@ -82,25 +82,22 @@ def plain_target(y):
     if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
         y = nw.from_native(y, series_only=True)
         back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
-    values = _array_of(y, "y", _ONE_CLASS)
-    _check_there(values, "y")
-    if values.dtype.kind not in "biuf" and values.shape[1:] not in ((), (1,)):
-        raise ValueError(f"y has the shape {values.shape}. {_ONE_CLASS}")
+    values = _read_values(y, "y", _ONE_CLASS)
     return values if isinstance(y, list | tuple) else y, back
 
 
-def _array_of(values, name, advice):
-    """An array of a value a row; of a list of words and others, objects."""
+def _read_values(values, name, advice):
+    """An array of a value a row, none missing; of a list of words and others, objects.
+
+    The message on missing values and infinity says where the first one is.
+    """
     types = set(map(type, values)) if isinstance(values, list | tuple) else ()
     # NumPy would make words of numbers and of missing values.
     is_mixed = len(types) > 1 and types & {str, bytes, tuple}
-    return np.asarray(as_array(values, name, object if is_mixed else None, advice))
-
-
-def _check_there(values, name):
-    """Refuse missing values and infinity, and say where the first one is."""
+    dtype = object if is_mixed else None
+    values = np.asarray(as_array(values, name, dtype, advice))
     if _always_there(values):
-        return
+        return values
     missing = are_missing(values) if values.dtype == object else values != values
     for row in np.argwhere(missing)[:1, 0]:
         raise ValueError(
@@ -108,6 +105,7 @@ def _check_there(values, name):
             f"{row}. Drop such rows, or give them a value."
         )
     check_finite(values, name)
+    return values
 
 
 def _always_there(values):
@@ -142,12 +140,11 @@ def read_groups(groups, n):
     """Read groups (n,): the values, and a whole number for each; twice None of None."""
     if groups is None:
         return None, None
-    values = _array_of(groups, "groups", "Give each row one group.")
+    values = _read_values(groups, "groups", "Give each row one group.")
     if values.shape != (n,):
         raise ValueError(
             f"groups has the shape {values.shape} for {n} rows: give one for each row."
         )
-    _check_there(values, "groups")
     if values.dtype != object:
         return values, np.unique(values, return_inverse=True)[1]
     with errors_naming("groups"):
