@@ -13,11 +13,11 @@ def level_codes(values):
 
     Missing values share a code, and so do equal ones, such as 1 and 1.0.
     """
-    types = set(map(type, values))
-    # Values of these types are there.
-    if types - {str, int, bool} and any(map(is_missing, dict.fromkeys(values))):
+    levels = dict.fromkeys(values)
+    if any(map(is_missing, levels)):
         values = [_MISSING if is_missing(value) else value for value in values]
-    codes_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        levels = dict.fromkeys(values)
+    codes_of = {value: code for code, value in enumerate(levels)}
     codes = np.fromiter(map(codes_of.__getitem__, values), np.intp, len(values))
     return codes, np.unique(codes, return_index=True)[1]
 
