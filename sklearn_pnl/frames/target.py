@@ -99,7 +99,7 @@ def _read_values(values, name, advice):
     if _always_there(values):
         return values
     missing = are_missing(values) if values.dtype == object else values != values
-    for row in np.argwhere(missing)[:1, 0]:
+    for row, *_ in np.argwhere(missing)[:1]:
         raise ValueError(
             f"{name} contains NaN or None, {missing.sum()} in all, the first in row "
             f"{row}. Drop such rows, or give them a value."
