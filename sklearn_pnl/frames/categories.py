@@ -4,9 +4,6 @@ import numpy as np
 
 from .._runtime.masked import is_missing
 
-# Key of all missing values.
-_MISSING = object()
-
 
 def level_codes(values):
     """Code values by whole numbers from 0; also the first row of each code.
@@ -15,7 +12,7 @@ def level_codes(values):
     """
     levels = dict.fromkeys(values)
     if any(map(is_missing, levels)):
-        values = [_MISSING if is_missing(value) else value for value in values]
+        values = [None if is_missing(value) else value for value in values]
         levels = dict.fromkeys(values)
     codes_of = {value: code for code, value in enumerate(levels)}
     codes = np.fromiter(map(codes_of.__getitem__, values), np.intp, len(values))

@@ -94,7 +94,7 @@ class Counts:
         self.dtype, self.is_rounded = np.dtype(dtype), is_rounded
         self.count_from(start, unit)
 
-    def count_from(self, start, unit=1):
+    def count_from(self, start, unit):
         """Count steps of a length from a start."""
         self.start, self.unit = start, unit
         self._plain = start == 0 and unit == 1
