@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
-from ._runtime.validation import InstanceWith, all_or_nothing, errors_naming
-from .frames import plain_target, read_weights
+from ._runtime.validation import InstanceWith, all_or_nothing
+from .frames import read_classes, read_weights
 
 
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -147,15 +146,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self : PriorCorrectedClassifier
         """
         self._check_parts()
-        y = plain_target(y)[0]
-        with errors_naming("y"):
-            if np.asarray(y).ndim > 1 and np.asarray(y).shape[1] > 1:
-                # In the words that imbalanced-learn's checks ask for.
-                raise ValueError(
-                    "Multilabel and multioutput targets are not supported."
-                )
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
+        given, y = y, read_classes(y)[0]
+        if getattr(given, "shape", ())[1:] == (1,):
+            # Warns of a column, as classifiers of scikit-learn do.
+            column_or_1d(given, warn=True)
         sample_weight = read_weights(sample_weight, len(y))
         asked = {"groups": groups, "sample_weight": sample_weight}
         asked = {name: value for name, value in asked.items() if value is not None}

@@ -7,13 +7,12 @@ targets (``target``).
 
 from .columns import columns_of, is_frame
 from .table import TableReader, read_table, warn_extreme_values
-from .target import plain_target, read_classes, read_groups, read_target, read_weights
+from .target import read_classes, read_groups, read_target, read_weights
 
 __all__ = [
     "TableReader",
     "columns_of",
     "is_frame",
-    "plain_target",
     "read_classes",
     "read_groups",
     "read_table",

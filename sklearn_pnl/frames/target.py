@@ -21,10 +21,11 @@ _NO_TARGET = (
     "of y holds no numbers: targets must be numeric, or times. PNLSampler adds rows "
     "with classes."
 )
-# What is done with several labels a row.
+# What is done with several labels a row, after the words of imbalanced-learn.
 _ONE_CLASS = (
-    "Pass one column, such as y[:, 0], or make each combination of labels a class; "
-    "PNLRegressionSampler adds rows with several numbers as targets."
+    "Multilabel and multioutput targets are not supported. Pass one column, such as "
+    "y[:, 0], or make each combination of labels a class; PNLRegressionSampler adds "
+    "rows with several numbers as targets."
 )
 
 
@@ -47,9 +48,16 @@ def read_classes(y):
     ValueError
         Of what is not one class a row: several labels, numbers, missing ones.
     """
-    y, like = plain_target(y)
+    y = _given(y)
+    is_pandas = hasattr(y, "iloc")
+    if is_frame(y) and not is_pandas:
+        raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
+    like = partial(_in_container_of, y)
+    if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
+        y = nw.from_native(y, series_only=True)
+        like, y = TypedColumn(y.to_native()).restore, y.to_numpy()
     # scikit-learn would read nullable integers as floats, which round large ones.
-    values = np.asarray(y)
+    values = _read_values(y, "y", _ONE_CLASS)
     if values.ndim > 1 and values.shape[1:] != (1,):
         is_numeric = values.dtype.kind in "biuf"
         one_hot = is_numeric and type_of_target(values) == "multilabel-indicator"
@@ -62,6 +70,7 @@ def read_classes(y):
         return values.argmax(axis=1), lambda labels: like(rows[labels])
     if _always_there(values):
         return values.reshape(-1), like
+    y = values if isinstance(y, list | tuple) else y
     try:
         check_classification_targets(y)
     except (TypeError, ValueError) as error:
@@ -70,20 +79,6 @@ def read_classes(y):
             "PNLRegressionSampler adds rows with numbers as targets."
         ) from None
     return column_or_1d(y), like
-
-
-def plain_target(y):
-    """Classes as scikit-learn reads them, and a function back to the type of ``y``."""
-    y = _given(y)
-    is_pandas = hasattr(y, "iloc")
-    if is_frame(y) and not is_pandas:
-        raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
-    back = partial(_in_container_of, y)
-    if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
-        y = nw.from_native(y, series_only=True)
-        back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
-    values = _read_values(y, "y", _ONE_CLASS)
-    return values if isinstance(y, list | tuple) else y, back
 
 
 def _read_values(values, name, advice):

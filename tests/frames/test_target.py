@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl.frames import plain_target, read_classes, read_target
+from sklearn_pnl.frames import read_classes, read_target
 
 pd = pytest.importorskip("pandas")
 
@@ -155,4 +155,4 @@ def test_bad_classes_are_refused(y, message):
 def test_classes_in_a_frame_name_the_series():
     pl = pytest.importorskip("polars")
     with pytest.raises(ValueError):
-        plain_target(pl.DataFrame({"y": [0, 1]}))
+        read_classes(pl.DataFrame({"y": [0, 1]}))
