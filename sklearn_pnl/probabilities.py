@@ -134,7 +134,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         X : array-like, sparse matrix or data frame of shape (n, n_features)
             Rows, as the sampler takes them.
         y : array-like of shape (n,)
-            Their classes.
+            Their classes; where they are one-hot, those are numbers of columns.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, not negative. The sampler draws parents by them, and
             the classifier is fitted with those of the resampled rows.
