@@ -160,8 +160,7 @@ class MixupDraws(Draws):
         codes, search = training.codes, _CodeSearch(training)
         if not is_foreign(codes):
             codes = np.ascontiguousarray(codes)
-        m = codes.shape[0]
-        pairs = choose_parents(search, m, request, rng, self.n_candidates)
+        pairs = choose_parents(search, request, rng, self.n_candidates)
 
         def between(rows):
             pair = pairs[rows]
@@ -171,7 +170,7 @@ class MixupDraws(Draws):
             difference = take(codes, pair.partners) - codes_i
             mixed = codes_i + floats_like(t, codes) * difference
             if self.noise > 0:
-                weights = zero_sum_weights(pair, self.noise, m, rng)
+                weights = zero_sum_weights(pair, self.noise, codes.shape[0], rng)
                 # No noise where both parents agree: zeros that they share stay 0.
                 differs = cast(difference != 0, mixed.dtype)
                 mixed += differs * combined(weights, codes)

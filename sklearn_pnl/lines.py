@@ -219,8 +219,7 @@ class LineSource:
 
     def batches(self, request, rng, size):
         """New rows, ``size`` at a time."""
-        among = self.n_candidates
-        parents = choose_parents(self.search, len(self), request, rng, among)
+        parents = choose_parents(self.search, request, rng, self.n_candidates)
         seed = rng.randint(np.iinfo(np.int32).max)
         # Only for donors: a generator takes a twentieth of the time of a small table.
         coins = RandomState(seed) if request.mutual else None

@@ -184,39 +184,14 @@ class TrainingRows:
         return METRICS[self.metric](self.codec, self.coordinates, self.masses)
 
     @cached_property
-    def _indicators(self):
-        return Indicators(self.labels, self._metric.points)
-
-    @cached_property
-    def _points(self):
-        """Points of the rows for the search."""
-        if self.labels is None:
-            return with_some_column(self._metric.points)
-        return np.hstack([self._metric.points, self._indicators.points])
-
-    @cached_property
     def _search(self):
-        return new_search(self._points)
+        return PointSearch(self._metric.points, self.labels)
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
-        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
-
-        Codes have the categories of the rows ``like``; None is none, which are as far
-        from all others.
-        """
+        """The k rows (n, k) nearest to each code; see :class:`PointSearch`."""
         queries = self._metric.queries(codes)
-        if self.labels is None:
-            queries = with_some_column(queries)
-        else:
-            of_labels = self._indicators.queries(len(codes), like)
-            queries = np.hstack([queries, of_labels])
-        # Arrays made here need no check.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            if among is None:
-                return kneighbors(self._search, queries, k, n_jobs)
-            search = new_search(take(self._points, among))
-            return among[kneighbors(search, queries, k, n_jobs)]
+        return self._search.nearest(queries, k, among, like, n_jobs)
 
     def distances(self, codes, neighbors, n_jobs=None):
         """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
@@ -264,7 +239,48 @@ class TrainingRows:
         return self.decode(self.codes, neighbors, "")
 
 
-def new_search(points):
+class PointSearch:
+    """Search for the nearest of some points.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d)
+    labels : ndarray of int of shape (m, c) or None
+        Categories: one that differs counts as much as the typical deviation.
+    """
+
+    def __init__(self, points, labels=None):
+        self._indicators = None if labels is None else Indicators(labels, points)
+        if labels is None:
+            self._points = _with_some_column(points)
+        else:
+            self._points = np.hstack([points, self._indicators.points])
+
+    @cached_property
+    def _search(self):
+        return _new_search(self._points)
+
+    @one_blas_thread()
+    def nearest(self, queries, k, among=None, like=None, n_jobs=None):
+        """Numbers (n, k) of the points nearest to queries, of some points or all.
+
+        Ascending; ties by number. Queries have the categories of the points ``like``;
+        None is none, which are as far from all others.
+        """
+        if self._indicators is None:
+            queries = _with_some_column(queries)
+        else:
+            of_labels = self._indicators.queries(len(queries), like)
+            queries = np.hstack([queries, of_labels])
+        # Arrays made here need no check.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            if among is None:
+                return _kneighbors(self._search, queries, k, n_jobs)
+            search = _new_search(take(self._points, among))
+            return among[_kneighbors(search, queries, k, n_jobs)]
+
+
+def _new_search(points):
     """Search for the points nearest to others: scikit-learn's, or on a device."""
     if is_foreign(points):
         return DeviceSearch(points)
@@ -305,7 +321,7 @@ class DeviceSearch:
         return np.column_stack(numbers)
 
 
-def kneighbors(search, queries, k, n_jobs):
+def _kneighbors(search, queries, k, n_jobs):
     """Numbers (n, k) of the points nearest to queries, ascending; ties by number.
 
     A search leaves ties in an order that depends on the number of its queries.
@@ -319,7 +335,7 @@ def kneighbors(search, queries, k, n_jobs):
     return near
 
 
-def with_some_column(points):
+def _with_some_column(points):
     """Points, with a constant column if they have none, as codes of one cell."""
     return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
 

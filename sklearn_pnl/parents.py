@@ -11,16 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn import config_context
-from sklearn.neighbors import NearestNeighbors
 
 from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
-from ._runtime.threads import one_blas_thread
 from .calibration import effective_size, nearest_weights
 from .constraints.linear import ALMOST, TOL
-from .frames.categories import Indicators
 from .geometry.convex.whole import nearest_whole
-from .neighbors import kneighbors, with_some_column
+from .neighbors import PointSearch
 
 
 @dataclass(frozen=True)
@@ -155,44 +151,35 @@ class RowSearch:
 
     @cached_property
     def _points(self):
-        """Points of the training rows, and the same rows as queries."""
         with np.errstate(over="ignore"):
             units = np.ptp(self.rows, axis=0)
         units = np.where(np.isfinite(units) & (units > 0), units, np.inf)
-        points = self.rows / units
-        if self.labels is None:
-            points = with_some_column(points)
-            return points, points
-        indicators = Indicators(self.labels, points)
-        every = np.arange(len(points))
-        queries = np.hstack([points, indicators.queries(len(points), every)])
-        return np.hstack([points, indicators.points]), queries
+        return self.rows / units
 
-    @one_blas_thread()
+    @cached_property
+    def _search(self):
+        return PointSearch(self._points, self.labels)
+
     def nearest(self, rows, k, among=None, n_jobs=None):
         """Numbers (len(rows), k) of the training rows nearest to some of them."""
-        points, queries = self._points
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            search = NearestNeighbors().fit(points if among is None else points[among])
-            near = kneighbors(search, queries[rows], k, n_jobs)
-        return near if among is None else among[near]
+        return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
 
 
-def choose_parents(search, m, request, rng, n_candidates=None):
-    """:class:`Parents` of the rows of a :class:`Request`, from ``m`` training rows.
+def choose_parents(search, request, rng, n_candidates=None):
+    """:class:`Parents` of the rows of a :class:`Request`.
 
     Parameters
     ----------
     search : object
-        With ``nearest(rows, k, among, n_jobs)``, and the ``rows`` and ``labels`` in
-        which copies are alike.
-    m : int
+        With ``nearest(rows, k, among, n_jobs)``, and the training ``rows`` and
+        ``labels`` in which copies are alike.
     request : Request
     rng : RandomState
     n_candidates : int or None
         Partners are searched among this many random rows.
     """
     n, seeds, shares = request.n_samples, request.seeds, request.shares
+    m = search.rows.shape[0]
     if seeds is None and shares is None:
         seeds = rng.randint(m, size=n)
     elif seeds is None:
@@ -201,7 +188,7 @@ def choose_parents(search, m, request, rng, n_candidates=None):
     if n_candidates is not None and n_candidates < m:
         among = rng.choice(m, n_candidates, replace=False)
     k = max(1, min(request.n_neighbors, m - 1))
-    near = _Neighbors(search, m, k, among, request, rng)
+    near = _Neighbors(search, k, among, request, rng)
     neighbors, source = near.of(seeds)
     partners = neighbors[source, 1 + rng.randint(k, size=n)]
     position = rng.uniform(size=n)
@@ -214,11 +201,10 @@ def choose_parents(search, m, request, rng, n_candidates=None):
 class _Neighbors:
     """Neighbours of rows, searched on demand, with ``mutual`` of partners as well."""
 
-    def __init__(self, search, m, k, among, request, rng):
-        self.search, self.m, self.k, self.among = search, m, k, among
-        self.strata, self.rng = request.strata, rng
-        if self.strata is None:
-            self.strata = [(np.arange(m), None)]
+    def __init__(self, search, k, among, request, rng):
+        self.search, self.k, self.among, self.rng = search, k, among, rng
+        self.m = m = search.rows.shape[0]
+        self.strata = request.strata or [(np.arange(m), None)]
         self.mutual, self.n_jobs = request.mutual, request.n_jobs
         self._near = np.empty((m, k), np.intp)
         self._is_known = np.zeros(m, bool)

@@ -154,7 +154,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
         X, None, X, found, 0.6, agreed_cells, None, (), search, found, None, 7, None,
         False,
     )  # fmt: skip
-    parents = choose_parents(search, 60, Request(300, 7), state(seed))
+    parents = choose_parents(search, Request(300, 7), state(seed))
     new, donors = lines.draw(parents, state(seed), state(0))
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
@@ -167,7 +167,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
 def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
     X = np.random.default_rng(0).normal(size=(30, 3)) * [1, 1e3, 1e-3]
     state, n, k = np.random.RandomState(0), 60_000, 4
-    parents = choose_parents(RowSearch(X), 30, Request(n, k), state)
+    parents = choose_parents(RowSearch(X), Request(n, k), state)
     scaled = X / np.ptp(X, axis=0)
     distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
     near = np.argsort(distances, axis=1)[:, 1 : k + 1]
