@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._runtime.arrays import cast, concat, namespace, place_of, slices
+from ._runtime.arrays import cast, concat, namespace, place_of, reshaped, slices
 from ._runtime.validation import check_rows, flat
 from .codes import Codes, CodeSource
 from .constraints.linear import LinearConstraints
@@ -138,10 +138,10 @@ class DeviceRows:
     def _decoded(self, new):
         """Algorithm 2, steps 4 and 5: rows (b, D) of new codes, within the limits."""
         source = self.source
-        decode, ends = source.training.decode, source.structure
-        rows = source.back(decode(new.codes, new.parents, source.caller, new.weights))
+        drawn = new.codes, new.parents, source.caller, new.weights
+        rows = source.embedding.back(source.training.decode(*drawn))
         # A value beyond a limit is reflected, as `lines.reflect` does.
-        xp, low, high = namespace(rows), ends.low, ends.high
+        xp, low, high = namespace(rows), source.structure.low, source.structure.high
         rows = xp.where(rows < low, low + (low - rows), rows)
         rows = xp.where(rows > high, high + (high - rows), rows)
         return xp.where(rows < low, low, xp.where(rows > high, high, rows))
@@ -149,4 +149,4 @@ class DeviceRows:
     def restored(self, batch):
         """New rows in the shape, type and place of the training rows."""
         rows = cast(batch.numbers, self.dtype)
-        return namespace(rows).reshape(rows, (-1, *self.shape))
+        return reshaped(rows, (-1, *self.shape))

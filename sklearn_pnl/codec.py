@@ -27,6 +27,7 @@ from ._runtime.arrays import (
     joined,
     log_over,
     namespace,
+    reshaped,
     row_sums,
     slices,
     some_columns,
@@ -111,10 +112,8 @@ class FlatBase:
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
-        reshape = namespace(q).reshape
-        cells = reshape(q, (-1, *self.poset.shape))
-        theta = reshape(theta_from_prob(cells, self.poset), q.shape)
-        theta = some_columns(theta, self.elements)
+        theta = theta_from_prob(reshaped(q, (-1, *self.poset.shape)), self.poset)
+        theta = some_columns(reshaped(theta, q.shape), self.elements)
         theta[:, 0] += log_mass
         return theta
 
@@ -395,9 +394,12 @@ class Codec:
         of the type of ``rows``.
         """
         weights = floats_like(weights, masses)
+        mass = None
+        if not self.with_mass:
+            # The mean mass of N (Remark 4.3).
+            mass = namespace(masses).sum(weights * _each(masses, neighbors), axis=1)
         if not self.needs_rows:
             # Whole rows: nothing is projected (not the paper's).
-            mass = None if self.with_mass else _mean_mass(weights, masses, neighbors)
             x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
             return x, filled(0.0, x.shape[0], x)
         # w, the point of the base B that a code stands for.
@@ -409,8 +411,7 @@ class Codec:
         # q = Proj_D(w). For "theta" it has the theta of r up to ell', which is to be in
         # D, and the eta of w beyond it.
         q, residual = self.local_manifold.project_from_code(w, r, self._project)
-        # x = phi^-1(q), with the mean mass of N (Remark 4.3) unless codes have masses.
-        mass = _mean_mass(weights, masses, neighbors)
+        # x = phi^-1(q)
         if self.with_mass:
             mass = namespace(log_mass).exp(log_mass)
         return self.phi_inverse(q, mass, rows.dtype), residual
@@ -439,7 +440,7 @@ class Codec:
             cells = self.cells(take(rows, neighbors[points].reshape(-1)))
             if geometric:
                 cells = log_over(cells)
-            cells = namespace(cells).reshape(cells, (-1, k, size))
+            cells = reshaped(cells, (-1, k, size))
             means.append((shares[points, :][:, None, :] @ cells)[:, 0, :])
         mean = means[0] if len(means) == 1 else concat(means)
         return normalized_exp(mean)[0] if geometric else mean
@@ -491,11 +492,7 @@ def _negentropy(p):
 
 def _each(values, numbers):
     """Values of rows, by an array (n, k) of their numbers."""
-    return namespace(values).reshape(take(values, numbers.reshape(-1)), numbers.shape)
-
-
-def _mean_mass(weights, masses, neighbors):
-    return namespace(masses).sum(weights * _each(masses, neighbors), axis=1)
+    return reshaped(take(values, numbers.reshape(-1)), numbers.shape)
 
 
 # --- parameters of estimators ------------------------------------------------------

@@ -4,7 +4,7 @@
 2. draw new codes          w* near the w_i           `KernelDraws._start`, ...
 3. neighbours of each      N, nearest or mixed       `Draws.start`
 4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
-5. back to columns of X                              `CodeSource.back`
+5. back to columns of X                              `Embedding.back`
 """
 
 from __future__ import annotations
@@ -385,7 +385,7 @@ class CodeSource:
 
     def training_rows(self):
         """The training rows (m, D), as they are decoded from their own codes."""
-        numbers = self.back(self.training.decoded())
+        numbers = self.embedding.back(self.training.decoded())
         return np.clip(numbers, self.structure.low, self.structure.high)
 
     def batches(self, request, rng, size):
@@ -429,7 +429,7 @@ class CodeSource:
         """Decode codes to numbers, and project them onto limits and equalities."""
         # x* = phi^-1(Proj_D(w*)), as cells.
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
-        numbers = self.back(cells)
+        numbers = self.embedding.back(cells)
         # Not in the paper: limits and equalities of the columns.
         reflect(numbers, self.structure.low, self.structure.high)
         if len(self.feasible.equalities) or len(self.feasible.orders):
@@ -444,7 +444,3 @@ class CodeSource:
         else:
             discretize(numbers, cells[donors][:, is_binary], self.structure)
             mend(numbers, donors, seeds, cells, self.structure)
-
-    def back(self, cells):
-        """Numbers (n, D) in the columns of X, from cells."""
-        return self.embedding.back(cells)

@@ -124,8 +124,11 @@ class Embedding:
     def fit(self, table, rows):
         """Cells (n, D) of the rows of a table; the offset must not round them away."""
         embedded = self._embed(table, rows)
-        self._ends = ends_of(embedded)
         names = table.column_names if embedded.shape == rows.shape else None
+        is_own = isinstance(self.transformer, RangeEmbedding | None)
+        if not is_own:
+            _check_made(embedded, "The embedding", names)
+        self._ends = ends_of(embedded)
         keeps_shape = embedded.shape[1] == prod(table.shape)
         self._shape = table.shape if keeps_shape else embedded.shape[1:]
         tensors = namespace(embedded).reshape(embedded, (-1, *self._shape))
@@ -136,7 +139,7 @@ class Embedding:
         about = {"names": names, "numbers": table.row_numbers, "advice": advice}
         check_measures(tensors, f"Negative values {where}", self._offset, **about)
         self._check_ends(names)
-        if not isinstance(self.transformer, RangeEmbedding | None):
+        if not is_own:
             self._check_back(rows[:1000], embedded[:1000])
         cells = embedded
         if self.reshaper is not None:
@@ -158,10 +161,7 @@ class Embedding:
         self.transformer = clone(self.transformer)
         # Scalers lose values that are small beside the range in single precision.
         double = rows.astype(np.float64, copy=False)
-        embedded = _plain(self.transformer.fit_transform(double))
-        names = table.column_names if embedded.shape == rows.shape else None
-        _check_made(embedded, "The embedding", names)
-        return embedded
+        return _plain(self.transformer.fit_transform(double))
 
     def _check_ends(self, names):
         offset, (low, high) = self._offset, map(to_host, self._ends)

@@ -288,9 +288,10 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         pandas = check_pandas_support("LogLinearModel.to_frame")
         if by == "parameter":
-            z = self.theta_ / self.standard_errors_
-            columns = {"theta": self.theta_, "standard error": self.standard_errors_,
-                       "z": z, "p": p_values(z**2, 1)}  # fmt: skip
+            theta, errors = self.theta_, self.standard_errors_
+            z = theta / errors
+            p = p_values(z**2, 1)
+            columns = {"theta": theta, "standard error": errors, "z": z, "p": p}
             is_free = self.base_mask_.reshape(-1)
             return pandas.DataFrame(columns, self._cells(pandas)[is_free])
         counts, expected = self.counts_.reshape(-1), self.expected_.reshape(-1)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
+from ._runtime.arrays import floats_like, is_foreign, reshaped, take, to_host
 from .calibration import effective_size, nearest_weights
 from .constraints.linear import ALMOST, TOL
 from .geometry.convex.whole import nearest_whole
@@ -130,8 +130,7 @@ def combined(weights, rows):
     if not is_foreign(rows):
         return weights @ rows
     n, k = weights.shape[0], int(weights.indptr[1])
-    xp, near = namespace(rows), take(rows, weights.indices)
-    near = xp.reshape(near, (n, k, rows.shape[1]))
+    near = reshaped(take(rows, weights.indices), (n, k, rows.shape[1]))
     return (floats_like(weights.data.reshape(n, 1, k), rows) @ near)[:, 0, :]
 
 

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.arrays import cast, like, namespace, to_host
+from ._runtime.arrays import cast, like, reshaped, to_host
 from ._runtime.blocks import map_blocks
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
@@ -312,7 +312,7 @@ class ManyBodyProjector(_Encoder):
         (measures,) = map_blocks(
             codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs
         )
-        return namespace(measures).reshape(measures, (-1, *self.poset_.shape))
+        return reshaped(measures, (-1, *self.poset_.shape))
 
     @one_blas_thread()
     def to_measures(self, X: ArrayLike) -> NDArray:
@@ -330,7 +330,7 @@ class ManyBodyProjector(_Encoder):
         """
         rows = check_tensors(self, X, reset=False, missing=self._missing)
         cells = self._codec.cells(rows)
-        return namespace(cells).reshape(cells, (-1, *self.poset_.shape))
+        return reshaped(cells, (-1, *self.poset_.shape))
 
     def _set_base(self, rows, local_manifold=None):
         """The base B for rows of the fitted shape."""
@@ -528,7 +528,7 @@ class BackwardProjector(_Encoder):
         self.n_params_ = projector.n_params_
         self._training = TrainingRows(codec, rows, encoded, self.metric)
         self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
-        self.rows_ = namespace(rows).reshape(rows, (-1, *self.input_shape_))
+        self.rows_ = reshaped(rows, (-1, *self.input_shape_))
         self.codes_ = self._codes(encoded, rows.dtype)
         self.local_mask_ = like(codec.local_mask, rows)
         self.k_neighbors_ = clip_neighbors(self.k_neighbors, rows.shape[0])
@@ -559,7 +559,7 @@ class BackwardProjector(_Encoder):
         # "theta" alone, which is not the default.
         caller = type(self).__name__
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
-        return namespace(rows).reshape(rows, (-1, *self.input_shape_))
+        return reshaped(rows, (-1, *self.input_shape_))
 
     @one_blas_thread()
     def decode_margins(

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.arrays import concat, filled, namespace, to_host
+from ._runtime.arrays import concat, filled, namespace, reshaped, to_host
 from ._runtime.validation import (
     all_or_nothing,
     as_array,
@@ -155,7 +155,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
                 value = xp.mean(rows, axis=1, keepdims=True)
             fill = filled(1.0, (rows.shape[0], n_padded), rows) * value
             rows = concat([rows, fill], axis=1)
-        return xp.reshape(rows, (-1, *self.tensor_shape_))
+        return reshaped(rows, (-1, *self.tensor_shape_))
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Reshape tensors, also new ones, to rows; padding is dropped.
@@ -177,7 +177,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
                 f"X must be tensors of shape {self.tensor_shape_}; got {shape}."
             )
         rows = flat(X)[:, : prod(self.axes_)]
-        return namespace(X).reshape(rows, (-1, *self.input_shape_))
+        return reshaped(rows, (-1, *self.input_shape_))
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Accept and ignore the container that a Pipeline sets: tensors are arrays.

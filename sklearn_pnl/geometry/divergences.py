@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.arrays import at_least, namespace
+from .._runtime.arrays import at_least, namespace, reshaped
 from .posets.elements import as_doubles, as_floats, together
 
 __all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]
@@ -139,4 +139,4 @@ def _broadcast_path(p, q, t):
     xp = namespace(p)
     shape = np.broadcast_shapes(tuple(p.shape), tuple(q.shape))
     p, q = xp.broadcast_to(p, shape), xp.broadcast_to(q, shape)
-    return p, q, xp.reshape(t, tuple(t.shape) + (1,) * len(shape))
+    return p, q, reshaped(t, tuple(t.shape) + (1,) * len(shape))

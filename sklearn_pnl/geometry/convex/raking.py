@@ -196,9 +196,16 @@ def rake(
 
 def _reason(q, shape, margins, row, residual, tol, max_iter):
     """Why a table (1, D), the one of some number, has not its margins."""
-    own = {modes: margin[row] for modes, margin in margins.items()}
+    off, got = {}, {}
+    for modes, margin in margins.items():
+        got[modes] = flat_margin(q, shape, modes)[0]
+        off[modes] = np.abs(got[modes] - margin[row])
+    modes = max(off, key=lambda modes: off[modes].max(initial=0.0))
+    cell = int(off[modes].argmax())
+    at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
     return (
-        f"{_worst(q, shape, own)}, missed by {residual:.1e} of the mass > tol={tol:g}. "
+        f"Margin {modes} asks for {margins[modes][row, cell]:.10g} at {at} and gets "
+        f"{got[modes][cell]:.10g}, missed by {residual:.1e} of the mass > tol={tol:g}. "
         "The margins disagree, or no table with these structural zeros has them, or "
         f"max_iter={max_iter} is too small."
     )
@@ -255,19 +262,6 @@ def _residual(q, shape, margins, unit):
         for modes, margin in margins.items()
     ]
     return np.max(off, axis=0)
-
-
-def _worst(q, shape, margins):
-    """What a table (1, D) misses most of its margins, in words."""
-    sums = {modes: flat_margin(q, shape, modes)[0] for modes in margins}
-    off = {modes: np.abs(sums[modes] - margins[modes]) for modes in margins}
-    modes = max(off, key=lambda modes: off[modes].max(initial=0.0))
-    cell = int(off[modes].argmax())
-    at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
-    return (
-        f"Margin {modes} asks for {margins[modes][cell]:.10g} at {at} and gets "
-        f"{sums[modes][cell]:.10g}"
-    )
 
 
 def _nearest(q, shape, wanted, tol, max_iter):

@@ -22,6 +22,7 @@ from ..._runtime.arrays import (
     kept,
     namespace,
     replaced,
+    reshaped,
     row_dots,
     slices,
     some_rows,
@@ -61,16 +62,16 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    (outer, inner), shape, reshape = x.shape, x.shape, namespace(x).reshape
+    (outer, inner), shape = x.shape, x.shape
     for block in blocks:
         n = block.shape[0]
         inner //= n
         if inner == 1:
-            x = reshape(x, (outer, n)) @ block.T
+            x = reshaped(x, (outer, n)) @ block.T
         else:
-            x = block @ reshape(x, (outer, n, inner))
+            x = block @ reshaped(x, (outer, n, inner))
         outer *= n
-    return reshape(x, shape)
+    return reshaped(x, shape)
 
 
 class Basis:
@@ -176,7 +177,7 @@ class MarginalCells(KroneckerBasis):
         mean = take(marginals, self._elements, axis=1)
         if not isinstance(q, np.ndarray):
             joint = take(marginals, pairs.reshape(-1), axis=1)
-            joint = namespace(q).reshape(joint, (n, *pairs.shape))
+            joint = reshaped(joint, (n, *pairs.shape))
             joint -= mean[:, :, None] * mean[:, None, :]
             return joint
         gram = np.empty((n, *pairs.shape))

@@ -120,12 +120,9 @@ def flat_rows(poset, **arrays):
     """Arrays by name as rows (n, D), broadcast, and their leading shape."""
     shapes = (leading_shape(array, poset, name) for name, array in arrays.items())
     lead = np.broadcast_shapes(*shapes)
-    flat = (prod(lead), poset.n_elements)
-    rows = []
-    for array in arrays.values():
-        xp = namespace(array)
-        rows.append(xp.reshape(xp.broadcast_to(array, lead + poset.shape), flat))
-    return rows, lead
+    shape, flat = lead + poset.shape, (prod(lead), poset.n_elements)
+    pairs = [(namespace(array), array) for array in arrays.values()]
+    return [xp.reshape(xp.broadcast_to(x, shape), flat) for xp, x in pairs], lead
 
 
 def matched_mask(poset, matched):
