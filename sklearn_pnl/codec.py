@@ -190,6 +190,7 @@ class Codec:
     def __init__(self, poset, base, numerics, local_manifold=None):
         self.poset = poset
         self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
+        self.mask = np.ones(poset.shape, bool) if base is None else base
         self.offset, self.with_mass = numerics.offset, numerics.with_mass
         self.tol, self.max_iter = numerics.tol, numerics.max_iter
         self.local_manifold = local_manifold
@@ -204,9 +205,9 @@ class Codec:
         self.solves = solver is not None and not self._is_one_body
         self.encoded_at_once = rows_at_once(poset, solver if self.solves else None)
         if local_manifold is not None:
-            self._set_up_decoding(base)
+            self._set_up_decoding()
 
-    def _set_up_decoding(self, base):
+    def _set_up_decoding(self):
         manifold = self.local_manifold
         poset = self.poset if manifold.poset is None else manifold.poset
         if poset.n_elements != self.poset.n_elements:
@@ -214,8 +215,7 @@ class Codec:
                 f"The local sub-manifold is on {poset!r}, but rows are laid out on "
                 f"{self.poset!r}: both must have the same number of elements."
             )
-        base = np.ones(self.poset.shape, bool) if base is None else base
-        self.local_mask = manifold.local_mask(poset, base)
+        self.local_mask = manifold.local_mask(poset, self.mask)
         matched = manifold.matched(self.local_mask)
         if matched is not None:
             # Normalising keeps the mass for any set of elements.
@@ -344,21 +344,18 @@ class Codec:
     def _encode_observed(self, rows):
         cells = self.cells(rows).reshape(-1, *self.poset.shape)
         observed, _ = read_observed(cells, self.poset)
-        settings = {"tol": self.tol, "max_iter": self.max_iter}
-        measure, residual, n_iter, _, rank = fit_exactly(
-            observed, self.base.design, settings
+        design, settings = (
+            self.base.design,
+            {"tol": self.tol, "max_iter": self.max_iter},
         )
+        measure, residual, n_iter, _, rank = fit_exactly(observed, design, settings)
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
         mass = row_sums(measure)
         log_mass = np.log(mass) if self.with_mass else 0.0
-        return Encoded(
-            self.base.coordinates(measure / mass[:, None], log_mass),
-            mass,
-            residual,
-            n_iter,
-            kl_divergence(observed.target, q, axis=1),
-            rank > self.base.design.n_functions,
-        )
+        coordinates = self.base.coordinates(measure / mass[:, None], log_mass)
+        divergence = kl_divergence(observed.target, q, axis=1)
+        identified = rank > design.n_functions
+        return Encoded(coordinates, mass, residual, n_iter, divergence, identified)
 
     def _encode_one_body(self, rows, divergence):
         """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""

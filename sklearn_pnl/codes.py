@@ -38,7 +38,7 @@ from .manifolds import (
     as_local_manifold,
 )
 from .neighbors import TrainingRows
-from .parents import Batch, n_partners
+from .parents import Batch, n_partners, strata_of
 from .projectors import ManyBodyProjector, checked_projector
 from .reshape import PrimeFactorReshaper
 
@@ -251,8 +251,13 @@ class Codes(BaseEstimator):
             m = len(table)
             k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
         k = clip_neighbors(k_neighbors, len(table), not draws.looks_up, table.data_name)
-        strata = _strata_of_groups(groups, draws)
+        if groups is not None and draws.looks_up:
+            raise ValueError(
+                f"groups keeps the rows of a group together, but {draws!r} draws from "
+                "a density of all rows: use draws='mixup'."
+            )
         rows = table.numbers()
+        strata = None if groups is None else strata_of(rows, structure.tied, k, groups)
         # Before rows are embedded, which may write over them.
         feasible = structure.of_rows(rows)
         training, embedding = self._encode(table, rows, draws, caller, n_jobs)
@@ -268,22 +273,19 @@ class Codes(BaseEstimator):
         Returns the training rows, and the way from numbers to cells and back.
         """
         projector = self._projector()
-        reduces = projector.order, projector.base, projector.poset
-        whole = all(value is None for value in reduces)
+        order, base, poset = projector.order, projector.base, projector.poset
+        whole = order is None and base is None and poset is None
         manifold = as_local_manifold(self.local_manifold)
         # Rows are validated already, and transformers must return arrays.
         with config_context(assume_finite=True, transform_output="default"):
-            reshaper = self._reshaper(projector.poset, not whole or manifold.reduces)
+            reshaper = self._reshaper(poset, not whole or manifold.reduces)
             embedding = Embedding(self.embedding, reshaper, projector, caller)
             cells = embedding.fit(table, rows)
-        self.order_ = None if whole else projector.order
-        self.poset_ = embedding.poset
+        self.order_, self.poset_ = order, embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
-        base = None
-        if not whole:
-            base = free_mask(self.poset_, projector.order, projector.base)
-        self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
-        codec = Codec(self.poset_, base, projector, manifold)
+        mask = None if whole else free_mask(self.poset_, order, base)
+        codec = Codec(self.poset_, mask, projector, manifold)
+        self.base_mask_ = codec.mask
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs)
         # Cells are kept if decoding needs them.
@@ -315,19 +317,6 @@ class Codes(BaseEstimator):
                 f" order={self.order!r}, which has its own: set them there alone."
             )
         return checked_projector(self.order)
-
-
-def _strata_of_groups(groups, draws):
-    """Rows of each group, which are mixed with each other alone."""
-    if groups is None:
-        return None
-    if draws.looks_up:
-        raise ValueError(
-            f"groups keeps the rows of a group together, but {draws!r} draws from a "
-            "density of all rows: use draws='mixup'."
-        )
-    members = (np.flatnonzero(groups == group) for group in np.unique(groups))
-    return [(rows, rows) for rows in members]
 
 
 @dataclass(frozen=True)

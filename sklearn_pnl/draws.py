@@ -84,7 +84,7 @@ class Draws(BaseEstimator):
 
         def with_nearest(rows):
             codes = draw(rows)
-            near = training.nearest(codes, k, None, None, n_jobs=request.n_jobs)
+            near = training.nearest(codes, k, n_jobs=request.n_jobs)
             return Drawn(codes, near, np.full(near.shape, 1 / k))
 
         return with_nearest

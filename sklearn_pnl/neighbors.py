@@ -218,17 +218,11 @@ class TrainingRows:
         if not codec.needs_rows:
             # A single pass over memory, which threads do not speed up.
             rows, n_jobs = rows[:0, ...], None
-        rows, residual = map_blocks(
-            partial(codec.decode, rows=rows, masses=self.masses),
-            codes,
-            neighbors,
-            weights,
-            step=codec.decoded_at_once,
-            n_jobs=n_jobs,
-        )
-        residual = to_host(residual)
+        decode = partial(codec.decode, rows=rows, masses=self.masses)
+        given, step = (codes, neighbors, weights), codec.decoded_at_once
+        rows, residual = map_blocks(decode, *given, step=step, n_jobs=n_jobs)
         tol = codec.attainable_tol(rows)
-        warn_unconverged(caller, residual, tol, codec.max_iter)
+        warn_unconverged(caller, to_host(residual), tol, codec.max_iter)
         return rows
 
     def decoded(self):

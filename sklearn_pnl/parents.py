@@ -177,12 +177,11 @@ def choose_parents(search, request, rng, n_candidates=None):
     n_candidates : int or None
         Partners are searched among this many random rows.
     """
-    n, seeds, shares = request.n_samples, request.seeds, request.shares
-    m = search.rows.shape[0]
-    if seeds is None and shares is None:
-        seeds = rng.randint(m, size=n)
-    elif seeds is None:
-        seeds = rng.choice(m, size=n, p=shares / shares.sum())
+    n, m = request.n_samples, search.rows.shape[0]
+    seeds, shares = request.seeds, request.shares
+    if seeds is None:
+        p = None if shares is None else shares / shares.sum()
+        seeds = rng.choice(m, size=n, p=p)
     among = None
     if n_candidates is not None and n_candidates < m:
         among = rng.choice(m, n_candidates, replace=False)

@@ -110,12 +110,8 @@ def deviance_tests(
     masks = [poset.level_mask(level) for level in [0, *levels, poset.max_order]]
     dof = np.diff([n_params_of(poset, mask, reference) for mask in masks])
     # A table of one cell has no terms, and one part, which is 0.
-    shown_terms = slice(len(terms))
-    return InteractionTests(
-        terms=tuple(terms),
-        values=(2 * total * parts)[shown_terms],
-        dof=dof[shown_terms],
-    )
+    n, values = len(terms), 2 * total * parts
+    return InteractionTests(terms=tuple(terms), values=values[:n], dof=dof[:n])
 
 
 def _named_levels(poset, levels):

@@ -175,13 +175,8 @@ def rake(
         row: _reason(q[[row]], shape, margins, row, residual[row], tol, max_iter)
         for row in np.flatnonzero(~(residual <= tol)).tolist()
     }
-    result = Raking(
-        q.reshape(*lead, *shape),
-        residual.reshape(lead),
-        n_iter.reshape(lead),
-        (residual <= tol).reshape(lead),
-        reasons,
-    )
+    of_tables = (x.reshape(lead) for x in (residual, n_iter, residual <= tol))
+    result = Raking(q.reshape(*lead, *shape), *of_tables, reasons)
     if strict and reasons:
         row, reason = next(iter(result.reasons.items()))
         if result.converged.size > 1:

@@ -160,8 +160,7 @@ def complete(
     if ridge > 0:
         # As for projections, up to 128 functions are worth Hessians.
         minimise = newton_dense if design.n_functions <= 128 else newton_cg
-        penalty = ridge * design.weights
-        fitted = _fit(cells, design.basis, penalty, minimise, settings)
+        fitted = _fit(cells, design.basis, ridge * design.weights, minimise, settings)
         fitted = (*fitted, None, None)
     else:
         fitted = fit_exactly(cells, design, settings)
