@@ -344,10 +344,8 @@ class Codec:
     def _encode_observed(self, rows):
         cells = self.cells(rows).reshape(-1, *self.poset.shape)
         observed, _ = read_observed(cells, self.poset)
-        design, settings = (
-            self.base.design,
-            {"tol": self.tol, "max_iter": self.max_iter},
-        )
+        design = self.base.design
+        settings = {"tol": self.tol, "max_iter": self.max_iter}
         measure, residual, n_iter, _, rank = fit_exactly(observed, design, settings)
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
         mass = row_sums(measure)

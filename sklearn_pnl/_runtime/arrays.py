@@ -87,12 +87,12 @@ def kept(x, owner, name):
     arrays = getattr(owner, name)
     if isinstance(x, np.ndarray):
         return arrays
-    place, moved = (x.dtype, compat.device(x)), _kept.setdefault(owner, {})
-    if (name, *place) not in moved:
+    key, moved = (name, x.dtype, compat.device(x)), _kept.setdefault(owner, {})
+    if key not in moved:
         several = arrays if isinstance(arrays, list) else [arrays]
-        several = [_on_device(array, namespace(x), *place) for array in several]
-        moved[name, *place] = several if isinstance(arrays, list) else several[0]
-    return moved[name, *place]
+        several = [floats_like(array, x) for array in several]
+        moved[key] = several if isinstance(arrays, list) else several[0]
+    return moved[key]
 
 
 def _on_device(values, xp, dtype, device):
