@@ -39,7 +39,7 @@ from .manifolds import (
 )
 from .neighbors import TrainingRows
 from .parents import Batch, n_partners, strata_of
-from .projectors import ManyBodyProjector, checked_projector
+from .projectors import ManyBodyProjector, as_projector
 from .reshape import PrimeFactorReshaper
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
@@ -308,15 +308,13 @@ class Codes(BaseEstimator):
 
     def _projector(self):
         """The projector that ``order`` stands for, not fitted."""
-        if not isinstance(self.order, ManyBodyProjector):
-            settings = {"offset": self.offset, "with_mass": self.with_mass}
-            return ManyBodyProjector(self.order, **settings)
-        if (self.offset, self.with_mass) != (1.0, True):
+        is_given = isinstance(self.order, ManyBodyProjector)
+        if is_given and (self.offset, self.with_mass) != (1.0, True):
             raise ValueError(
                 f"Codes has offset={self.offset} and with_mass={self.with_mass} beside"
                 f" order={self.order!r}, which has its own: set them there alone."
             )
-        return checked_projector(self.order)
+        return as_projector(self.order, offset=self.offset, with_mass=self.with_mass)
 
 
 @dataclass(frozen=True)

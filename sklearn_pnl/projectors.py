@@ -113,10 +113,8 @@ class _Encoder(TransformerMixin, BaseEstimator):
         return np.array([f"theta_{names[x]}" for x in elements], dtype=object)
 
     def _encode(self, rows, divergence=False):
-        caller, missing = type(self).__name__, self._missing is True
-        return encode_rows(
-            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
-        )
+        given = self._codec, rows, type(self).__name__, self.n_jobs
+        return encode_rows(*given, divergence, missing=self._missing is True)
 
     def _codes(self, encoded, dtype):
         return cast(self._codec.codes(encoded.coordinates), dtype)
@@ -514,9 +512,7 @@ class BackwardProjector(_Encoder):
         codes : ndarray of shape (n, n_params_)
         """
         rows = unshared(check_tensors(self, X, reset=True), X)
-        is_given = isinstance(self.order, ManyBodyProjector)
-        projector = self.order if is_given else ManyBodyProjector(self.order)
-        self.projector_ = projector = checked_projector(projector)
+        self.projector_ = projector = as_projector(self.order)
         for name in ("input_shape_", "n_features_in_", "feature_names_in_", "_place"):
             if hasattr(self, name):
                 setattr(projector, name, getattr(self, name))
@@ -669,8 +665,13 @@ class BackwardProjector(_Encoder):
         return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
 
 
-def checked_projector(projector):
-    """A clone of a projector, whose parameters are valid."""
-    projector = clone(projector)
+def as_projector(order, **settings):
+    """The projector, not fitted, that a parameter ``order`` stands for, checked.
+
+    ``settings`` are for one that it gives only the order of.
+    """
+    if not isinstance(order, ManyBodyProjector):
+        return ManyBodyProjector(order, **settings)
+    projector = clone(order)
     projector._validate_params()
     return projector
