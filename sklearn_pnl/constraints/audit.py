@@ -103,15 +103,13 @@ def audit_rows(rows, structure, caller):
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     precision, n_equal = structure.table.precision, len(structure.equalities)
     eps = 2 * np.maximum(precision, EPS)
-    largest = np.maximum(np.abs(structure.least), np.abs(structure.most))
-    largest = np.fmax(np.abs(rows), largest)
+    largest = eps * np.maximum(np.abs(structure.least), np.abs(structure.most))
     if n_equal + len(structure.constraints):
         system = structure.system()
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
         # New rows miss equalities by what the training rows may, mixed.
-        of_columns = 2 * TOL * structure.ranges + ROUNDINGS * eps * largest
-        sizes = np.abs(structure.equalities.coefficients)
-        room[:, :n_equal] = np.maximum(room[:, :n_equal], of_columns @ sizes.T)
+        of_columns = 2 * TOL * structure.ranges + ROUNDINGS * largest
+        room[:, :n_equal] += np.abs(structure.equalities.coefficients) @ of_columns
         whole = np.where(structure.is_whole, structure.steps, 0.0)
         is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
         for row, k in np.argwhere(is_beyond[:, n_equal:]):
@@ -129,9 +127,9 @@ def audit_rows(rows, structure, caller):
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (precision == 0) | (len(structure.constraints) == 0)
     c = np.flatnonzero(is_checked & (structure.steps > 0))
-    missed = off_steps(rows[:, c], structure.steps[c])
-    room = ALMOST + (eps * largest)[:, c] / structure.steps[c]
-    _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
+    part, steps = rows[:, c], structure.steps[c]
+    room = ALMOST + (eps[c] * np.abs(part) + largest[c]) / steps
+    _warn(lambda k: f"the steps of {names[c[k]]}", off_steps(part, steps), room, caller)
     if structure.breaks(rows).any():
         low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
         missed = np.maximum(low - rows, rows - high)

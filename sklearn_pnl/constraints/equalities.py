@@ -225,9 +225,11 @@ def _sums(rows, columns, shape, ranks, precision):
         for equation in sums_of_neighbors(part, precision[columns[at]]):
             sums.append(np.zeros(d))
             sums[-1][columns[at]] = equation
+    if not sums:
+        return no_equations(d)
     spread = np.ones(d)
     spread[columns] = np.ptp(whole, axis=0)
-    coefficients, pivots = echelon(np.reshape(sums, (-1, d)), spread, ranks)
+    coefficients, pivots = echelon(np.array(sums), spread, ranks)
     values = _constants(coefficients[:, columns], whole, precision[columns])
     return Equations(coefficients, values, pivots)
 
@@ -295,7 +297,7 @@ def _constants(basis, rows, precision):
     """Values (k,) of equations in rows (n, c): whole where rounding allows it."""
     values = np.median(rows @ basis.T, axis=0)
     near = np.rint(values)
-    size = np.abs(basis) @ np.abs(rows).max(axis=0, initial=0)
+    size = np.abs(basis) @ np.abs(rows).max(axis=0)
     is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
     return np.where(is_near, near, values)
 
@@ -367,8 +369,10 @@ def _whole_pivots(basis, pivots, ranks):
 
 def _readable(row, rows, room):
     """Coefficients as fractions of small denominators, where the rows allow it."""
-    used, near = np.flatnonzero(row), row.copy()
-    near[used] = [Fraction(a).limit_denominator(1000) for a in row[used]]
+    near = np.rint(row)
+    # Most are whole, for which no fraction is looked for.
+    for k in np.flatnonzero(np.abs(near - row) > ALMOST):
+        near[k] = Fraction(row[k]).limit_denominator(1000)
     far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
     near[far] = row[far]
     missed = np.abs((rows - rows[0]) @ near).max()
