@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._runtime.arrays import some_columns
+from .._runtime.arrays import slices, some_columns
 from .._runtime.blocks import ends_of, ends_seen
 from .linear import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
@@ -392,8 +392,11 @@ def sums_of_neighbors(rows, precision):
     # Fewer than three rows say nothing.
     if n < 3 or c < 2:
         return []
-    mean = rows.mean(axis=0)
-    codes = np.random.default_rng(0).standard_normal((2, n)) @ (rows - mean)
+    mean, codes = rows.mean(axis=0), np.empty((2, c))
+    random = np.random.default_rng(0).standard_normal((2, n))
+    # Some columns at a time: a copy of all rows would double the memory.
+    for part in slices(c, 1024):
+        codes[:, part] = random @ (rows[:, part] - mean[part])
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
     # Sums of rounded numbers are as rounded as the largest of them; sums of small
     # numbers beside them are not.
