@@ -43,9 +43,9 @@ class Indicators:
     def __init__(self, labels, features):
         apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
         _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
-        # The rarest beyond so many, or beyond 256 MiB, count as different from all.
-        most = min(1024, 2**25 // len(labels), np.sum(counts > 1))
-        shared = np.argsort(-counts, kind="stable")[:most]
+        # The rarest beyond 256 MiB of coordinates count as different from all.
+        most = int(np.clip(2**25 // len(labels), 64, 1024))
+        shared = np.argsort(-counts, kind="stable")[: min(most, np.sum(counts > 1))]
         coordinate = np.full(len(counts), -1)
         coordinate[shared] = np.arange(len(shared))
         places = coordinate[levels].reshape(labels.shape)
