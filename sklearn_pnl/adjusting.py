@@ -118,6 +118,32 @@ def adjust(
             check_order(end, X, name)
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
+    structure = _structure_of(table, numbers, constraints, equalities, extrapolation)
+    if totals is None:
+        rows, infeasible = project_rows(numbers, structure, offset=offset)
+        if infeasible.any():
+            raise explain_infeasible(rows, infeasible, structure)
+    else:
+        asked = Totals.read(totals, len(numbers), table, numbers)
+        if asked.counted:
+            raise ValueError(
+                f"The counts of {asked.counted[0]}: rows that are moved keep their "
+                "categories. calibrate gives rows weights for counts."
+            )
+        sums = asked.sums_of(numbers)
+        rows = project_to_totals(numbers, sums, structure, offset=offset)
+    moved = table.like(rows.copy(), np.arange(len(rows)))
+    final = np.asarray(table.read(moved), dtype=np.float64)
+    # Steps are kept where possible; types always.
+    steps = np.where(structure.is_whole, structure.steps, 0.0)
+    audit_rows(final, replace(structure, steps=steps), "adjust")
+    if hasattr(X, "iloc"):
+        moved.index = X.index
+    return moved.tolist() if isinstance(X, list) else moved
+
+
+def _structure_of(table, numbers, constraints, equalities, extrapolation):
+    """What given rows (n, D) keep, and what is asked of each."""
     (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
     # Equalities of columns that others give leave fewer to be told from chance.
     if isinstance(equalities, str) and 1 < d and n < d - len(kept) + 2:
@@ -131,26 +157,4 @@ def adjust(
     steps = find_value_support(numbers, table).steps
     wanted = read_constraints(constraints, table, n)
     ends = least - room, most + room
-    structure = Structure.plain(table, numbers, steps, kept, wanted, *ends)
-    if totals is None:
-        rows, infeasible = project_rows(numbers, structure, offset=offset)
-        if infeasible.any():
-            raise explain_infeasible(rows, infeasible, structure)
-    else:
-        asked = Totals.read(totals, len(numbers), table, numbers)
-        if asked.counted:
-            raise ValueError(
-                f"The counts of {asked.counted[0]}: rows that are moved keep their "
-                "categories. calibrate gives rows weights for counts."
-            )
-        rows = project_to_totals(
-            numbers, asked.sums_of(numbers), structure, offset=offset
-        )
-    moved = table.like(rows.copy(), np.arange(len(rows)))
-    final = np.asarray(table.read(moved), dtype=np.float64)
-    # Steps are kept where possible; types always.
-    steps = np.where(structure.is_whole, steps, 0.0)
-    audit_rows(final, replace(structure, steps=steps), "adjust")
-    if hasattr(X, "iloc"):
-        moved.index = X.index
-    return moved.tolist() if isinstance(X, list) else moved
+    return Structure.plain(table, numbers, steps, kept, wanted, *ends)

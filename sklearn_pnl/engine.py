@@ -214,9 +214,11 @@ class FittedRows:
                 "constraints, so that nothing is left to return. infeasible='raise' "
                 "says why."
             )
-        asked = drawing.feasible, batch.numbers, len(self.source)
+        if not reports:
+            return batch, None
         n_parents = effective_size(np.bincount(batch.parents[:, 0]))
-        return batch, report_of(*asked, n_parents) if reports else None
+        asked = drawing.feasible, batch.numbers, len(self.source)
+        return batch, report_of(*asked, n_parents)
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):
         """A :class:`Drawing` of new rows that satisfy constraints."""

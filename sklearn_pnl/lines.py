@@ -251,10 +251,12 @@ class LineSource:
         binary = self.cells[chosen, np.flatnonzero(structure.binary)]
         discretize(rows, binary, structure)
         mend(rows, donors, i, self.cells, structure)
+        # Rows that were reset have another donor.
         self._take_absent(rows, donors)
         return rows, donors
 
     def _take_absent(self, rows, donors):
+        """Copy the cells of donors (n,) that are not mixed, in place."""
         if self.absent is not None:
             np.copyto(rows, self.cells[donors], where=self.absent[donors])
 

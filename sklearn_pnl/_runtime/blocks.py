@@ -149,7 +149,10 @@ def ends_of(rows):
 
 
 def ends_seen(rows):
-    """The same of an array of NumPy, without what is missing; 0 where all cells are."""
+    """:func:`ends_of` of the cells that are there; 0 where all of a column are missing.
+
+    Of an array of NumPy, in double precision.
+    """
     least, most = (end.astype(np.float64) for end in ends_of(rows))
     if np.isnan(least).any():
         ends = np.fmin.reduce(rows), np.fmax.reduce(rows)

@@ -109,7 +109,8 @@ def audit_rows(rows, structure, caller):
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
         # New rows miss equalities by what the training rows may, mixed.
         of_columns = 2 * TOL * structure.ranges + ROUNDINGS * largest
-        room[:, :n_equal] += np.abs(structure.equalities.coefficients) @ of_columns
+        of_rows = np.abs(structure.equalities.coefficients) @ of_columns
+        room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
         whole = np.where(structure.is_whole, structure.steps, 0.0)
         is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
         for row, k in np.argwhere(is_beyond[:, n_equal:]):

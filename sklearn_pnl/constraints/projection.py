@@ -5,8 +5,10 @@ import numpy as np
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
 from .linear import EPS
-from .structure import ROUNDS_OF_ORDERS
 from .value_support import least_change, multiples, on_steps, steps_between
+
+# Rounds in which orders that moved rows break join what is asked of them.
+ROUNDS_OF_ORDERS = 5
 
 
 def project_rows(rows, structure, fixed=False, *, offset=1.0):
@@ -108,6 +110,7 @@ def round_rows(moved, structure, low, high, gaps, held):
         return moved
     system = structure.system(gaps=gaps)
     rounded = round_to_steps(moved, structure.steps, system, low, high)
+    # To the other side where rounding breaks an order; missing cells are in none.
     turned = np.where(gaps, np.nan, rounded)
     structure.round_in_order(turned)
     rounded = np.where((turned >= low) & (turned <= high), turned, rounded)

@@ -25,8 +25,6 @@ from .value_support import find_value_support, on_steps
 MOST_DENSE = 2**24
 # Columns up to which orders are looked for.
 MOST_ORDERED = 500
-# Rounds in which orders that moved rows break join what is asked of them.
-ROUNDS_OF_ORDERS = 5
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,12 @@ from ..geometry.convex.reach import box_reach, span
 from .audit import Infeasibility, explain_infeasible
 from .equalities import echelon
 from .linear import ALMOST, TOL, LinearConstraints
-from .projection import nearest_rows, nearest_whole_row, round_rows
-from .structure import ROUNDS_OF_ORDERS
+from .projection import (
+    ROUNDS_OF_ORDERS,
+    nearest_rows,
+    nearest_whole_row,
+    round_rows,
+)
 from .value_support import least_change, off_steps, on_steps
 
 # Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
