@@ -128,9 +128,9 @@ def audit_rows(rows, structure, caller):
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (precision == 0) | (len(structure.constraints) == 0)
     c = np.flatnonzero(is_checked & (structure.steps > 0))
-    part, steps = rows[:, c], structure.steps[c]
-    room = ALMOST + (eps[c] * np.abs(part) + largest[c]) / steps
-    _warn(lambda k: f"the steps of {names[c[k]]}", off_steps(part, steps), room, caller)
+    missed = off_steps(rows[:, c], structure.steps[c])
+    room = ALMOST + 2 * largest[c] / structure.steps[c]
+    _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
     if structure.breaks(rows).any():
         low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
         missed = np.maximum(low - rows, rows - high)
