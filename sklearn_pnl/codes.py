@@ -366,8 +366,13 @@ class CodeSource:
         return self.draws.takes_shares
 
     @property
+    def n_cells(self):
+        """How many cells of a new row are computed."""
+        return len(self.structure.steps)
+
+    @property
     def n_numbers(self):
-        """How many numbers a new row takes while it is drawn."""
+        """How many other numbers a new row takes while it is drawn."""
         return self.training.codec.n_params + self.n_neighbors
 
     def training_rows(self):

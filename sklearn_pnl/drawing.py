@@ -6,7 +6,9 @@ from itertools import starmap
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
+from ._runtime.arrays import dense
 from ._runtime.blocks import cut
 from .calibration import effective_size
 from .constraints.audit import Infeasibility, audit_rows, explain_infeasible, report_of
@@ -50,16 +52,24 @@ class Drawing:
     @property
     def n_numbers(self):
         """How many numbers a new row takes while it is drawn."""
-        return len(self.table.columns) + self.source.n_numbers
+        return self.n_cells + self.source.n_numbers
+
+    @property
+    def n_cells(self):
+        """How many cells of a new row are computed."""
+        return len(self.table.columns) if self.projects else self.source.n_cells
 
     def batches(self, rng, size=None):
         """Batches of ``size`` new rows that satisfy the feasible set."""
-        at_once = 1 + BATCH_CELLS // len(self.table.columns)
+        at_once = 1 + BATCH_CELLS // self.n_cells
         if size is None or not self.projects:
-            return self._drawn(rng, size or at_once)
-        # Rounding depends on which rows a matrix product is over: the same for all
-        # sizes.
-        return starmap(Batch, cut(self._drawn(rng, at_once), size))
+            drawn = self._drawn(rng, size or at_once)
+        else:
+            # Rounding depends on which rows a matrix product is over: the same for all
+            # sizes.
+            drawn = starmap(Batch, cut(self._drawn(rng, at_once), size))
+        for batch in drawn:
+            yield batch._replace(numbers=self.table.compressed(batch.numbers))
 
     @property
     def projects(self):
@@ -70,7 +80,7 @@ class Drawing:
     def _drawn(self, rng, size):
         request, done = self._conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
-            rows = np.arange(done, done + len(batch.numbers))
+            rows = np.arange(done, done + len(batch.donors))
             done += len(rows)
             yield self._feasible(batch, rows)
 
@@ -92,6 +102,7 @@ class Drawing:
         """Project a batch onto its feasible set, and audit it."""
         feasible = self.feasible
         if self.projects:
+            batch = batch._replace(numbers=dense(batch.numbers))
             feasible = feasible.take_rows(rows)
             fixed = self.fixed_cells(batch)
             numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
@@ -138,8 +149,11 @@ class Drawing:
 
     def audit(self, batch, feasible=None):
         """Check new rows in the precision in which each column is returned."""
-        numbers = self.as_returned(batch.numbers)
-        audit_rows(numbers, feasible or self.feasible, self.caller)
+        numbers, feasible = batch.numbers, feasible or self.feasible
+        if issparse(numbers):
+            # Only rows with a cell that is off need to be told in words.
+            numbers = numbers[feasible.may_break(numbers)].toarray()
+        audit_rows(self.as_returned(numbers), feasible, self.caller)
 
     def as_returned(self, numbers):
         """Numbers (b, D) rounded to the precision in which columns are returned."""
@@ -170,17 +184,21 @@ class Drawing:
 
 def joined(batches, n):
     """All rows, n at most, as one batch; each is let go once its rows are copied."""
-    whole, done = None, 0
+    whole, done, sparse = None, 0, []
     for batch in batches:
-        if len(batch.numbers) == n:
+        if batch.numbers.shape[0] == n:
             return batch
+        if issparse(batch.numbers):
+            sparse.append(batch.numbers)
+            batch = batch._replace(numbers=np.empty((len(batch.donors), 0)))
         if whole is None:
             whole = [np.empty((n, *part.shape[1:]), part.dtype) for part in batch]
-        rows = slice(done, done + len(batch.numbers))
+        rows = slice(done, done + len(batch.donors))
         for part, new in zip(whole, batch, strict=True):
             part[rows] = new
         done = rows.stop
-    return Batch(*(part[:done] for part in whole))
+    batch = Batch(*(part[:done] for part in whole))
+    return batch._replace(numbers=vstack(sparse, "csr")) if sparse else batch
 
 
 # --- totals of all new rows ----------------------------------------------------------
@@ -206,6 +224,7 @@ def sample_set(drawing, rng, totals):
     seeds = choose_seeds(asked, weights, rng)
     drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
     batch = joined(drawing.batches(rng), request.n_samples)
+    batch = batch._replace(numbers=dense(batch.numbers))
     if asked.counted:
         batch = batch._replace(donors=seeds)
     moved = _moved(drawing, asked, batch, numbers)

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.arrays import dense
 from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
 from .calibration import effective_size
 from .codes import Codes
@@ -79,7 +80,10 @@ class Augmentation(BaseEstimator):
     def _read(self, X):
         """Rows of any container as a table of numbers and categories."""
         advice = "Codes take no missing cells; method='lines' does."
-        return read_table(self, X, self._takes().allows_missing or advice)
+        takes = self._takes()
+        return read_table(
+            self, X, takes.allows_missing or advice, isinstance(takes, Lines)
+        )
 
     def _takes(self):
         """A method that says which rows this one takes; ``fit`` refuses a wrong one."""
@@ -208,7 +212,7 @@ class FittedRows:
         if totals is not None:
             return sample_set(drawing, rng, totals)
         batch = joined(drawing.batches(rng), n_samples)
-        if not len(batch.numbers):
+        if not batch.numbers.shape[0]:
             raise ValueError(
                 f"{self.caller}: none of {n_samples} new rows can meet the "
                 "constraints, so that nothing is left to return. infeasible='raise' "
@@ -217,7 +221,7 @@ class FittedRows:
         if not reports:
             return batch, None
         n_parents = effective_size(np.bincount(batch.parents[:, 0]))
-        asked = drawing.feasible, batch.numbers, len(self.source)
+        asked = drawing.feasible, dense(batch.numbers), len(self.source)
         return batch, report_of(*asked, n_parents)
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):

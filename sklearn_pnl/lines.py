@@ -26,13 +26,14 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.base import BaseEstimator
 
-from ._runtime.arrays import slices
+from ._runtime.arrays import dense, slices
 from ._runtime.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
 from .constraints.linear import ALMOST
 from .constraints.value_support import off_steps, on_steps
 from .parents import (
     Batch,
     RowSearch,
+    SparseRowSearch,
     choose_parents,
     n_partners,
     strata_of,
@@ -140,16 +141,33 @@ class Lines(BaseEstimator):
         m = len(table)
         k = n_partners(m) if k_neighbors == "auto" else k_neighbors
         k = clip_neighbors(k, m, True, table.data_name)
+        if table.sparse_rows is not None and not (
+            structure.has_relations or structure.atoms or table.has_missing
+        ):
+            return self._fit_sparse(table, structure, k, groups)
         cells = table.numbers().astype(np.float64, copy=not table.owned)
         labels = table.labels
         strata = strata_of(cells, structure.tied, k, groups)
-        rows, absent = _filled(cells, structure.support, structure)
+        rows, absent = _filled(cells, structure)
         has_donors = labels is not None or structure.binary.any() or absent is not None
         return LineSource(
             rows, absent, cells, structure, self.noise, self.agreed_cells,
             _limits_of_patterns(cells, strata, structure),
             _given_with_categories(cells, structure, labels), RowSearch(rows, labels),
             structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
+        )  # fmt: skip
+
+    def _fit_sparse(self, table, structure, k, groups):
+        """The source of rows whose columns have nothing to do with each other."""
+        cells, none = table.sparse_rows, np.zeros((len(table), 0))
+        strata = strata_of(none, slice(0), k, groups)
+        # Both are the same but for rounding, and so for ties.
+        search = SparseRowSearch(cells) if table.is_large else RowSearch(dense(cells))
+        return SparseLineSource(
+            _columns_kept(cells, ~structure.binary), None, cells, structure,
+            self.noise, self.agreed_cells, None, (), search, structure.of_rows(cells),
+            self.n_candidates, k, strata, bool(structure.binary.any()),
+            _columns_kept(cells, structure.binary),
         )  # fmt: skip
 
 
@@ -206,12 +224,17 @@ class LineSource:
     keeps_equalities = can_count = takes_shares = True
 
     def __len__(self):
-        return len(self.rows)
+        return self.rows.shape[0]
+
+    @property
+    def n_cells(self):
+        """How many cells of a new row are computed."""
+        return self.rows.shape[1]
 
     @property
     def n_numbers(self):
-        """How many numbers a new row takes while it is drawn."""
-        return self.rows.shape[1] + self.n_neighbors
+        """How many other numbers a new row takes while it is drawn."""
+        return self.n_cells + self.n_neighbors
 
     def training_rows(self):
         """The training rows (m, D)."""
@@ -302,14 +325,19 @@ class LineSource:
 
     # --- limits, and orders of columns ---------------------------------------------
 
+    @property
+    def reflects(self):
+        """Whether noise is changed cell by cell."""
+        free = (self.structure.steps == 0) & ~self.structure.binary
+        return self.agreed_cells or not np.isinf(self.structure.low[free]).all()
+
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within limits and orders."""
         structure = self.structure
         low, high = structure.low, structure.high
         if self.limits is not None:
             low, high = self.limits[:, parents.seeds]
-        free = (structure.steps == 0) & ~structure.binary
-        if not self.agreed_cells and np.isinf(structure.low[free]).all():
+        if not self.reflects:
             # Without reflection: one factor a row, so that the row stays affine.
             s = _room(mixed, noise, None, None, structure.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
@@ -329,6 +357,67 @@ class LineSource:
         rows += mixed
         reflect(rows, low, high)
         return rows
+
+
+@dataclass(frozen=True)
+class SparseLineSource(LineSource):
+    """Sparse rows of a class; cells that are 0 in both parents stay so.
+
+    The rows of :class:`LineSource`, of columns without relations and missing cells,
+    computed where a cell is not 0. ``cells`` are sparse.
+
+    Attributes
+    ----------
+    rows, flags : sparse array of shape (m, D)
+        The cells of columns that are mixed, and those of binary columns.
+    """
+
+    flags: Any
+
+    @property
+    def n_cells(self):
+        """See :class:`LineSource`; of a row and all its neighbours."""
+        return 1 + int(np.diff(self.cells.indptr).mean() * (1 + self.n_neighbors))
+
+    def training_rows(self):
+        """The training rows (m, D), dense."""
+        return dense(self.cells)
+
+    def draw(self, parents, rng, coins):
+        """New rows (n, D), sparse, and the row (n,) that gives each its flags."""
+        structure, i, j = self.structure, parents.seeds, parents.partners
+        donors, from_j = self._donors(parents, coins)
+        mixed = self.rows[i]
+        difference = self.rows[j] - mixed
+        step = difference.copy()
+        step.data *= np.repeat(parents.position, np.diff(step.indptr))
+        rows = mixed + step
+        if self.noise > 0 and parents.neighbors.shape[1] > 1:
+            noise = zero_sum_weights(parents, self.noise, len(self), rng) @ self.rows
+            if self.agreed_cells:
+                noise = noise.multiply(difference != 0)
+            rows = (rows + noise).tocsr()
+        c = rows.indices
+        if self.reflects:
+            reflect(rows.data, structure.low[c], structure.high[c])
+        stepped = np.flatnonzero(structure.steps[c] > 0)
+        if len(stepped):
+            at = c[stepped]
+            x = on_steps(rows.data[stepped], structure.steps[at])
+            rows.data[stepped] = np.clip(x, structure.low[at], structure.high[at])
+        if self.flags.nnz:
+            rows = rows + self._given(i, ~from_j) + self._given(j, from_j)
+        rows.sort_indices()
+        return rows, donors
+
+    def _given(self, parents, gives):
+        """Cells of binary columns in the blocks (n, b) that parents (n,) give."""
+        block_of = np.zeros(self.rows.shape[1], int)
+        block_of[self.structure.binary] = self.structure.blocks
+        flags = self.flags[parents]
+        each = np.repeat(np.arange(len(parents)), np.diff(flags.indptr))
+        flags.data *= gives[each, block_of[flags.indices]]
+        return flags
 
 
 def discretize(rows, binary, structure):
@@ -408,10 +497,18 @@ def reflect(rows, low, high):
     rows[where] = np.clip(x, low, high)
 
 
+def _columns_kept(cells, columns):
+    """Sparse rows (m, D) with the cells of some columns, a mask (D,)."""
+    kept = cells.copy()
+    kept.data *= columns[kept.indices]
+    kept.eliminate_zeros()
+    return kept
+
+
 # --- cells that are no numbers to mix ---------------------------------------------
 
 
-def _filled(cells, support, structure):
+def _filled(cells, structure):
     """Rows (m, D) with a number in every cell, and which cells are absent; or None.
 
     A missing cell, and a shared value (atom) that new rows take as it is, is no number
@@ -419,7 +516,7 @@ def _filled(cells, support, structure):
     """
     absent = np.isnan(cells)
     free = ~structure.reset_together
-    for column, values in (support.atoms if support is not None else {}).items():
+    for column, values in structure.atoms.items():
         if free[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
     if not absent.any():

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import StrOptions
@@ -278,6 +279,8 @@ def _new_search(points):
     """Search for the points nearest to others: scikit-learn's, or on a device."""
     if is_foreign(points):
         return DeviceSearch(points)
+    if issparse(points):
+        return SparseSearch(points)
     return NearestNeighbors().fit(points)
 
 
@@ -313,6 +316,41 @@ class DeviceSearch:
             distances = xp.where(every == nearest[:, None], np.inf, distances)
             numbers.append(to_host(nearest))
         return np.column_stack(numbers)
+
+
+class SparseSearch:
+    """Nearest sparse points by the products of cells that are not 0.
+
+    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked; for two
+    sparse points that would compare all pairs of their cells.
+    """
+
+    def __init__(self, points):
+        self._across, self._squares = points.T.tocsr(), _squares(points)
+
+    def kneighbors(self, queries, k):
+        """Squared distances, numbers (n, k) of the nearest points; ties by number."""
+        at_once = max(1, 8 * BLOCK_CELLS // len(self._squares))
+        found = [self._near(queries[q], k) for q in slices(queries.shape[0], at_once)]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def _near(self, queries, k):
+        away = (queries @ self._across).toarray()
+        away *= -2
+        away += self._squares
+        away += _squares(queries)[:, None]
+        kth = np.partition(away, k - 1, axis=1)[:, [k - 1]]
+        # All points as near as the k-th: by rows, and in each by number.
+        row, point = np.nonzero(away <= kth)
+        distance = away[row, point]
+        order = np.lexsort((point, distance, row))
+        first = np.searchsorted(row, np.arange(len(away)))
+        nearest = order[first[:, None] + np.arange(k)]
+        return distance[nearest], point[nearest]
+
+
+def _squares(points):
+    return points.multiply(points).sum(axis=1)
 
 
 def _kneighbors(search, queries, k, n_jobs):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ._runtime.arrays import floats_like, is_foreign, reshaped, take, to_host
+from ._runtime.blocks import ends_seen
 from .calibration import effective_size, nearest_weights
 from .constraints.linear import ALMOST, TOL
 from .geometry.convex.whole import nearest_whole
@@ -162,6 +163,26 @@ class RowSearch:
     def nearest(self, rows, k, among=None, n_jobs=None):
         """Numbers (len(rows), k) of the training rows nearest to some of them."""
         return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
+
+
+class SparseRowSearch(RowSearch):
+    """:class:`RowSearch` of sparse rows (m, D)."""
+
+    def __init__(self, cells):
+        # One number for each row, the same only in copies.
+        random = np.random.RandomState(0).standard_normal(cells.shape[1])
+        super().__init__((cells @ random)[:, None])
+        self._cells = cells
+
+    @cached_property
+    def _points(self):
+        least, most = ends_seen(self._cells)
+        with np.errstate(over="ignore"):
+            units = most - least
+        units = np.where(np.isfinite(units) & (units > 0), units, np.inf)
+        points = self._cells.copy()
+        points.data /= units[points.indices]
+        return points
 
 
 def choose_parents(search, request, rng, n_candidates=None):

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils._array_api import _convert_to_numpy
 
 compat: Any
@@ -236,10 +237,17 @@ def reshaped(x, shape):
     return namespace(x).reshape(x, shape)
 
 
+def dense(rows):
+    """Rows (n, D), sparse or not, as a dense array."""
+    return rows.toarray(order="C") if issparse(rows) else rows
+
+
 def take(x, numbers, axis=0):
     """Rows or columns by their numbers, an array of NumPy."""
     if isinstance(x, np.ndarray):
         return x.take(numbers, axis=axis)
+    if issparse(x):
+        return x[numbers] if axis == 0 else x[:, numbers]
     return namespace(x).take(x, like(numbers, x), axis=axis)
 
 

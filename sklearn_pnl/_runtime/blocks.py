@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
+from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
 from .arrays import DEVICE_BLOCKS, concat, is_foreign, namespace
@@ -151,8 +152,11 @@ def ends_of(rows):
 def ends_seen(rows):
     """:func:`ends_of` of the cells that are there; 0 where all of a column are missing.
 
-    Of an array of NumPy, in double precision.
+    Of an array of NumPy, or a sparse one, in double precision.
     """
+    if issparse(rows):
+        ends = rows.nanmin(axis=0), rows.nanmax(axis=0)
+        return tuple(np.nan_to_num(end.toarray().ravel()) for end in ends)
     least, most = (end.astype(np.float64) for end in ends_of(rows))
     if np.isnan(least).any():
         ends = np.fmin.reduce(rows), np.fmax.reduce(rows)

@@ -391,7 +391,7 @@ def read_constraints(constraints, table, n_rows=None):
     for k, one in enumerate(constraints):
         label = f"Constraint {k}"
         a, lower, upper = _as_arrays(one, label, table)
-        for j in np.setdiff1d(np.flatnonzero(a.any(axis=0)), table.columns):
+        for j in np.intersect1d(np.flatnonzero(a.any(axis=0)), table.categorical):
             raise ValueError(
                 f"{j if table.names is None else table.names[j]!r} holds categories "
                 "and no numbers to constrain or sum: ask for counts by level, "

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from .._runtime.arrays import slices
+from .._runtime.arrays import slices, some_columns
 from .._runtime.blocks import ends_seen
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from .equalities import echelon_of, search_equalities
 from .linear import ALMOST, LinearConstraints, read_constraints
-from .value_support import find_value_support, on_steps
+from .value_support import find_value_support, off_steps, on_steps
 
-# Cells of sparse rows beyond which they are not made dense as a whole: then neither
-# equalities nor orders are looked for.
-MOST_DENSE = 2**24
 # Columns up to which orders are looked for.
 MOST_ORDERED = 500
+# Binary columns up to which those that are linked are told from others.
+MOST_LINKED = 2048
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,17 @@ class Structure:
         return tied
 
     @property
+    def has_relations(self):
+        """Whether columns follow from others, or move with them."""
+        parts = self.equalities, self.orders, self.near
+        return bool(any(map(len, parts)) or self.tied.any())
+
+    @property
+    def atoms(self):
+        """Values by column that many rows share, and new ones take as they are."""
+        return {} if self.support is None else self.support.atoms
+
+    @property
     def reset_together(self):
         """Columns (D,) that are taken from one row where rounding breaks relations."""
         columns = self.tied | self.binary
@@ -189,6 +200,15 @@ class Structure:
         """Which rows (n,) are beyond limits, or out of order."""
         is_beyond = ((rows < self.low) | (rows > self.high)).any(axis=1)
         return is_beyond | self.disorders(rows).any(axis=1)
+
+    def may_break(self, rows):
+        """Which sparse rows (n,) have a cell beyond limits, or off its steps."""
+        x, c = rows.data, rows.indices
+        off = (x < self.low[c]) | (x > self.high[c])
+        stepped = np.flatnonzero(self.steps[c] > 0)
+        off[stepped] |= off_steps(x[stepped], self.steps[c[stepped]]) > ALMOST
+        first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
+        return np.unique(first - 1)
 
     def round_in_order(self, rows):
         """Round, in place, to the other side where rounding violates an order."""
@@ -281,11 +301,11 @@ def find_structure(
     -------
     structure : Structure
     """
-    sparse, steps, support = table.sparse_rows, table.steps, None
-    if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
-        ends = (sparse.min(axis=0), sparse.max(axis=0))
-        rows = np.array([end.toarray().ravel() for end in ends], float)
-        value_support, equalities, with_orders = None, None, False
+    steps, support = table.steps, None
+    if table.is_large:
+        rows = csr_array(table.sparse_rows, dtype=np.float64)
+        value_support, with_orders = None, False
+        equalities = None if isinstance(equalities, str) else equalities
     else:
         rows = table.numbers().astype(np.float64, copy=False)
     is_flat = len(table.shape) == 1
@@ -310,7 +330,9 @@ def find_structure(
     involved[dependent] = True
     orders = np.empty((0, 2), int)
     if is_flat and with_orders:
-        orders = find_orders(rows, low, high, table.times)
+        # A column of one value is in no order.
+        ends = (np.where(least < most, end, least) for end in (low, high))
+        orders = find_orders(rows, *ends, table.times)
     return Structure(
         table.without_rows(), low, high, least, most,
         np.where(binary & (least == 0), width, steps),
@@ -348,9 +370,12 @@ def find_orders(rows, low, high, times):
     that are not identical. Where no cell is missing, orders that follow from two others
     are left out.
     """
-    if not 2 <= rows.shape[1] <= MOST_ORDERED:
-        return np.empty((0, 2), int)
     varies = low < high
+    c = np.flatnonzero(varies)
+    if not 2 <= len(c) <= MOST_ORDERED:
+        return np.empty((0, 2), int)
+    if len(c) < len(varies):
+        return c[find_orders(some_columns(rows, c), low[c], high[c], times[c])]
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
     may &= times[:, None] == times
@@ -382,7 +407,12 @@ def _two_valued(rows, least, most):
 
     256 rows tell most of the others.
     """
-    two = (least < most) & (len(rows) > 2)
+    two = (least < most) & (rows.shape[0] > 2)
+    if issparse(rows):
+        c, x = rows.indices, rows.data
+        two[c[(x > least[c]) & (x < most[c])]] = False
+        has_zero = np.bincount(c, minlength=len(two)) < rows.shape[0]
+        return two & ~(has_zero & (least < 0) & (most > 0))
     for part in (rows[:256], rows[256:]):
         c = np.flatnonzero(two)
         two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
@@ -393,14 +423,24 @@ def _blocks(flags, least, most, a):
     """Numbers (b,) of the two-valued columns (n, b) that go together.
 
     Those that one of the equalities ``a`` (k, b) links, or of which some combination of
-    values is in no row.
+    values is in no row. Of many columns rare values link nearly all, and all count as
+    linked.
     """
-    b = flags.shape[1]
-    if not b:
-        return np.empty(0, int)
-    # Single precision counts rows exactly up to 2 ** 24.
-    has = np.hstack([flags == least, flags == most]).astype(np.float32)
-    lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
+    n, b = flags.shape
+    if not b or b > MOST_LINKED:
+        return np.zeros(b, int)
+    if issparse(flags):
+        # Of each column the value that is stored, and the other one, 0.
+        stored = np.where(most != 0, most, least)[flags.indices]
+        is_stored = (flags.data == stored).astype(float), flags.indices, flags.indptr
+        has = csr_array(is_stored, flags.shape)
+        both, one = (has.T @ has).toarray(), has.sum(axis=0)
+        lacks = (both == 0) | (both == one) | (both == one[:, None])
+        lacks |= both == one + one[:, None] - n
+    else:
+        # Single precision counts rows exactly up to 2 ** 24.
+        has = np.hstack([flags == least, flags == most]).astype(np.float32)
+        lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
     members = (a != 0).astype(int)
     linked = members.T @ members > 0
     return connected_components(lacks | linked, directed=False)[1]

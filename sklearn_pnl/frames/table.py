@@ -4,7 +4,7 @@ from copy import copy
 from math import prod
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
 from .._runtime.validation import (
@@ -26,11 +26,14 @@ _NO_NUMBERS = (
 )
 # Range in spreads of most values: float64 has 16 digits, of which rows keep 9.
 _FAR = 1e9
+# Cells of sparse rows beyond which they are not made dense as a whole: then neither
+# equalities nor orders are looked for.
+MOST_DENSE = 2**24
 # Parts of the rows at which some are looked at, in no period that rows may have.
 _PLACES = np.arange(1, 65) * 0.6180339887 % 1
 
 
-def read_table(estimator, X, missing=None):
+def read_table(estimator, X, missing=None, keeps_sparse=False):
     """Rows of any container as a table, checked.
 
     Parameters
@@ -40,6 +43,8 @@ def read_table(estimator, X, missing=None):
     X : array-like, sparse matrix or data frame
     missing : bool or str, default=None
         True where cells may be missing, or advice for the error that they are.
+    keeps_sparse : bool, default=False
+        Whether sparse rows are read as a :class:`SparseTable`.
 
     Returns
     -------
@@ -65,6 +70,8 @@ def read_table(estimator, X, missing=None):
         if kind.is_rounded and rows.ndim == 2 and not issparse(rows):
             # Each column counts from a start of its own.
             table = ColumnTable(ArrayColumns(rows), [])
+        elif keeps_sparse and issparse(rows) and kind.start == 0:
+            table = SparseTable(rows, kind)
         else:
             table = ArrayTable(rows, kind)
     else:
@@ -127,6 +134,9 @@ class Table:
         What the rows are called in messages.
     has_missing : bool
         Whether some cells are NaN.
+    is_large : bool
+        Whether the rows, or those that they were taken of, are sparse and never all
+        dense.
     warned : list
         Names of columns with a value that was warned of, one list for all parts.
     is_list : bool
@@ -136,7 +146,7 @@ class Table:
     """
 
     names, labels, categorical, row_numbers = None, None, (), None
-    has_missing = is_list = False
+    has_missing = is_list = is_large = False
     data_name, owned = "the training data", True
 
     def _set_kinds(self, kinds):
@@ -196,6 +206,10 @@ class Table:
         """Rows as a sparse matrix, if they came as one and are numbers; else None."""
         return self._rows if issparse(self._rows) else None
 
+    def compressed(self, numbers):
+        """New rows (b, D) as they are held until all are there."""
+        return numbers
+
     def take(self, members, data_name):
         """Some of the rows, as a table of their own."""
         part = copy(self)
@@ -203,7 +217,8 @@ class Table:
         part._origin, part.owned = None, True
         part.labels = None if self.labels is None else self.labels[members]
         part.row_numbers, part.data_name = members, data_name
-        part.has_missing = self.has_missing and bool(np.isnan(part.numbers()).any())
+        values = part._rows.data if issparse(part._rows) else part.numbers()
+        part.has_missing = self.has_missing and bool(np.isnan(values).any())
         return part
 
     def without_rows(self):
@@ -239,7 +254,7 @@ class ArrayTable(Table):
         self._container = type(X) if issparse(X) else None
         self.columns = np.arange(prod(self.shape))
         self._set_kinds([kind])
-        self._rows = X
+        self._rows, self.is_large = X, _is_large(X)
         # Rows that need no conversion are those that new ones are appended to.
         self.owned = not np.may_share_memory(self.read(X[:1]), X)
 
@@ -259,6 +274,55 @@ class ArrayTable(Table):
         if self._container is not None:
             return self._container(rows)
         return rows.reshape(-1, *self.row_shape)
+
+
+class SparseTable(ArrayTable):
+    """Sparse rows of numbers: columns without a stored cell are left out.
+
+    Their cells are 0 in all rows, and so in all rows that are mixed from them. New rows
+    may be dense or sparse.
+
+    Parameters
+    ----------
+    X : sparse matrix of shape (n, n_columns)
+    kind : object
+        How its numbers are read and restored; see :func:`.values.kind_of`.
+    """
+
+    def __init__(self, X, kind):
+        self._origin, self._kind, self._container = ArrayColumns(X), kind, type(X)
+        self.row_shape, rows = X.shape[1:], X.tocsr()
+        has_cells = np.bincount(rows.indices, minlength=X.shape[1]) > 0
+        # Rows without any cell have one column as well.
+        has_cells[0] |= not has_cells.any()
+        self.columns = np.flatnonzero(has_cells)
+        self.shape = self.columns.shape
+        self._set_kinds([kind])
+        if kind.step == 1:
+            self.integer_features = np.arange(X.shape[1])
+        place = (np.cumsum(has_cells) - 1)[rows.indices]
+        cells = kind.read(rows.data).astype(np.float64), place, rows.indptr.copy()
+        self._rows = csr_array(cells, (X.shape[0], *self.shape))
+        self._rows.sum_duplicates()
+        self._rows.eliminate_zeros()
+        self.is_large = _is_large(self._rows)
+
+    def numbers(self):
+        """See :class:`ArrayTable`; in float64."""
+        return self._rows.toarray(order="C")
+
+    def compressed(self, numbers):
+        """See :class:`Table`."""
+        return csr_array(numbers)
+
+    def like(self, numbers, donors=None):
+        """See :meth:`ColumnTable.like`."""
+        rows = csr_array(numbers)
+        values, columns = self._kind.restore(rows.data), self.columns[rows.indices]
+        shape = rows.shape[0], *self.row_shape
+        rows = csr_array((values, columns, rows.indptr), shape)
+        rows.eliminate_zeros()
+        return self._container(rows)
 
 
 class ColumnTable(Table):
@@ -353,6 +417,10 @@ class ColumnTable(Table):
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(self.labels[donors, i])
         return self._head.make(new)
+
+
+def _is_large(rows):
+    return issparse(rows) and prod(rows.shape) > MOST_DENSE
 
 
 # --- extreme values ---------------------------------------------------------------
