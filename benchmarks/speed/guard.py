@@ -147,6 +147,14 @@ def words():
     return beside_smote(X, a_tenth(np.random.default_rng(0), 5_000))
 
 
+def many_words():
+    """Sparse rows with 60 cells that are not 0, compared with SMOTE."""
+    from scipy.sparse import random
+
+    X = random(5_000, 6_000, 0.01, format="csr", random_state=0)
+    return beside_smote(X, a_tenth(np.random.default_rng(0), 5_000))
+
+
 def wide_frame():
     """A data frame of many columns of numbers, beside SMOTE."""
     import pandas as pd
@@ -228,6 +236,7 @@ JOBS = {
     "mixed frame of 2,000 rows": mixed_frame,
     "frame of 500 x 500": wide_frame,
     "sparse rows, 5,000 x 3,000": words,
+    "sparse 5,000 x 6,000, 60 nonzero cells": many_words,
     "20,000 x 20, cells missing": holes,
     "find equalities, 2,000 x 60": equalities,
     "2,000 rows with a column given": constrained,
