@@ -85,7 +85,8 @@ class PNLAugmenter(Augmentation):
         forms of ``constraints``; all training rows must satisfy them. None keeps none.
         With fewer rows than columns plus two, or more than 1,000 columns, only sums of
         neighbouring columns that are constant or equal to another column are found; in
-        sparse rows of more than 2 ** 24 cells nothing is searched.
+        sparse rows of more than 2 ** 24 cells, empty columns not counted, no search is
+        made.
 
     n_jobs : int, default=None
         Number of blocks of rows in parallel.

@@ -89,8 +89,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         forms of ``constraints``; all training rows must satisfy them. None keeps none.
         With fewer rows than columns plus two, or more than 1,000 columns, only sums of
         neighbouring columns that are constant or equal to another column are found; in
-        sparse rows of more than 2 ** 24 cells nothing is searched. They are those of
-        the rows of all classes.
+        sparse rows of more than 2 ** 24 cells, empty columns not counted, no search is
+        made. They are those of the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row, as for :meth:`PNLAugmenter.sample`; a dict has
