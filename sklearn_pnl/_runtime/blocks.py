@@ -11,7 +11,7 @@ from joblib.parallel import get_active_backend
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from .arrays import DEVICE_BLOCKS, concat, is_foreign, namespace
+from .arrays import BLOCK_CELLS, DEVICE_BLOCKS, concat, is_foreign, namespace, slices
 from .threads import one_blas_thread
 
 _LARGEST = 31 * 2**20
@@ -162,6 +162,75 @@ def ends_seen(rows):
         ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
         least, most = map(np.nan_to_num, ends)
     return least, most
+
+
+# --- random rows ------------------------------------------------------------------
+
+
+def random_order(rows):
+    """Return the numbers (n,) of rows (n, D) in a random order, with a fixed seed.
+
+    The order is computed from the values of the rows. Therefore, the first m rows are
+    the same rows for every sorting of a table, and a period of the sorting does not
+    matter. The computation uses integers, so that all machines return the same order.
+    """
+    n, d = rows.shape
+    factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)
+    keys = np.empty(n, np.uint64)
+    for part in slices(n, 1 + BLOCK_CELLS // max(d, 1)):
+        cells = np.ascontiguousarray(rows[part], np.float64).view(np.uint64)
+        keys[part] = (cells ^ (cells >> np.uint64(32))) @ factors
+    keys = _scrambled(keys)
+    order = np.argsort(keys)
+    keys = keys[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[:n])
+    if len(starts) < n:
+        # Copies of a row have one key; without a number for each they lie together.
+        copy = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
+        keys = _scrambled(keys + _scrambled(copy.astype(np.uint64)))
+        order = order[np.argsort(keys)]
+    return order
+
+
+def _scrambled(keys):
+    """Return integers of 64 bits in which each bit depends on all bits of the keys."""
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+        keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(factor)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def sample_with_ends(rows, columns, order, size):
+    """Return numbers of random rows that contain the ends of each column.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        Rows without missing cells.
+    columns : ndarray of int
+        Columns of which a row with the minimum and one with the maximum are included.
+    order : ndarray of int of shape (n,)
+        The result of :func:`random_order`.
+    size : int
+        Number of random rows. If there are at most twice as many, all are returned.
+
+    Returns
+    -------
+    numbers : ndarray of int
+    """
+    n = len(order)
+    if n <= 2 * size:
+        return order
+    place = np.empty(n, int)
+    place[order] = np.arange(n)
+    chosen = [np.arange(size)]
+    for part in slices(len(columns), 1 + 2**20 // n):
+        for column in np.ascontiguousarray(rows[:, columns[part]].T):
+            ends = column.min(), column.max()
+            chosen.append([place[column == end].min() for end in ends])
+    return order[np.unique(np.concatenate(chosen))]
+
+
+# --- batches ----------------------------------------------------------------------
 
 
 def whole_steps(size, step):

@@ -1,14 +1,15 @@
 """Linear equalities of the columns that all training rows satisfy, or nearly."""
 
 from fractions import Fraction
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._runtime.arrays import slices, some_columns
-from .._runtime.blocks import ends_of, ends_seen
+from .._runtime.arrays import BLOCK_CELLS, slices, some_columns
+from .._runtime.blocks import ends_of, ends_seen, sample_with_ends
 from .linear import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
 # Columns up to which equalities of any kind are looked for; of more, and of fewer rows
@@ -32,15 +33,15 @@ def no_equations(d):
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
-def search_equalities(rows, varies, shape, ranks, precision, steps):
-    """Look for equalities of the columns of rows (n, D), exact or nearly.
+def search_equalities(rows, varies, shape, ranks, precision, steps, order):
+    """Search for equalities of the columns of rows (n, D), exact or nearly exact.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         NaN where a cell is missing.
     varies : ndarray of bool of shape (D,) or None
-        Columns with more than one value; None where cells are missing.
+        Columns with a range (:func:`has_range`); None where cells are missing.
     shape : tuple of int or None
         Shape of a row of several axes: of few rows sums along each are looked for.
     ranks : ndarray of int of shape (D,)
@@ -50,6 +51,8 @@ def search_equalities(rows, varies, shape, ranks, precision, steps):
         Unit roundoff of the types of the columns.
     steps : ndarray of shape (D,)
         What values are multiples of; 0 for any.
+    order : ndarray of int of shape (n,)
+        The random order of the rows.
 
     Returns
     -------
@@ -62,24 +65,37 @@ def search_equalities(rows, varies, shape, ranks, precision, steps):
         such columns later in the list, change.
     """
     if varies is None:
-        columns, whole = _complete_part(rows)
+        columns, whole, complete = _complete_part(rows)
+        order = (np.cumsum(complete) - 1)[order[complete[order]]]
     else:
         columns, whole = np.flatnonzero(varies), rows
+        complete = np.ones(len(rows), bool)
     n, c = len(whole), len(columns)
     dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        dependent, equations = _factored(rows, columns, whole, ranks, precision)
+        # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+        search = _Search(
+            rows, whole, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
+        )
+        dependent, equations, sample = search.dependent(order, ranks)
         others = np.setdiff1d(dependent, equations.pivots)
         if (ranks[others] > 0).any() and len(others) > 1:
             free = np.setdiff1d(columns, equations.pivots)
-            near = _near_equations(whole, free, ranks, steps)
+            near = search.near_equations(sample, free, others, ranks, steps)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
     return dependent, equations, near
 
 
+def has_range(least, most):
+    """Check which columns (D,) have a range that can be squared and divided by."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = most - least
+    return (width > 1e-100) & (width < 1e100)
+
+
 def _complete_part(rows):
-    """Columns (c,) that vary, and the rows (n, D) that have all of them.
+    """Return columns (c,) that vary, the rows (m, D) that have them, and which (n,).
 
     The columns with most gaps are left out first, until rows are twice the columns;
     those rows have 0 in their gaps.
@@ -93,106 +109,183 @@ def _complete_part(rows):
             break
     rows = np.where(gaps, 0.0, rows)[complete]
     if not len(rows):
-        return columns[:0], rows
-    varying = np.less(*ends_of(some_columns(rows, columns)))
-    return columns[varying], rows
+        return columns[:0], rows, complete
+    return columns[has_range(*ends_of(some_columns(rows, columns)))], rows, complete
 
 
-def _factored(rows, columns, whole, ranks, precision):
-    """Which of some columns (c,) others give, exactly or nearly, and equations.
+class _Search(NamedTuple):
+    """The search for equalities in a sample of rows, which all rows confirm.
 
-    A column is in an equality where the other columns leave little of its variance:
-    ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
-    it.
+    Attributes
+    ----------
+    rows : ndarray of shape (n, D)
+    whole : ndarray of shape (m, D)
+        The rows without gaps.
+    complete : ndarray of bool of shape (n,)
+        Which rows these are.
+    columns : ndarray of int of shape (c,)
+        The columns that are searched.
+    precision : ndarray of shape (D,)
+    most_left : float
+        The share of its variance that other columns leave of a column that they nearly
+        give.
     """
-    standard, spread = _standardized(whole, columns)
-    n, most_left = len(standard), _most_left(len(whole), len(columns))
-    fine = np.isfinite(spread)
-    if not fine.any():
-        return columns[:0], no_equations(rows.shape[1])
-    root = _root_of_inverse(standard)
-    diagonal = n * np.square(root).sum(axis=1)
-    dependent = (1 / diagonal <= most_left) & fine
-    equations = exact_equalities(rows, columns[dependent], precision, ranks)
-    # Those that hold exactly are confirmed.
-    exact = equations.coefficients[:, columns].any(axis=0)
-    unsure = np.flatnonzero(dependent & ~exact)
-    if len(unsure) and n < len(whole):
-        inverse, whole = n * (root @ root.T), some_columns(whole, columns)
-        others = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
-        variance = whole[:, unsure].var(axis=0) / spread[unsure] ** 2
-        holds = (whole @ others).var(axis=0) <= most_left * variance
-        if not holds.all():
-            dependent[unsure[~holds]] = False
-            equations = exact_equalities(rows, columns[dependent], precision, ranks)
-    return columns[dependent], equations
+
+    rows: np.ndarray
+    whole: np.ndarray
+    complete: np.ndarray
+    columns: np.ndarray
+    precision: np.ndarray
+    most_left: float
+
+    def dependent(self, order, ranks):
+        """Return the columns that others give, the exact equations, and the sample.
+
+        A column is in an equality where the other columns leave little of its variance:
+        ``1 / (C^-1)_cc`` of it, C the correlations of a sample of the rows. Rows that
+        miss an exact equality join the sample, until all rows confirm the rest.
+        """
+        columns, far = self.columns, order[:0]
+        size = max(1000, 4 * len(columns))
+        sample = sample_with_ends(self.whole, columns, order, size)
+        while True:
+            sample = np.append(sample, far)
+            part = self.whole[np.ix_(sample, columns)]
+            factors = _Factors.of(part, self.precision[columns])
+            found = _exact_in(part, factors, self.precision[columns], ranks[columns])
+            equations, far = self._confirmed(*found)
+            far = np.setdiff1d(far, sample)
+            if not len(far):
+                break
+        n, root = len(sample), factors.root
+        diagonal = n * np.square(root).sum(axis=1)
+        is_exact = equations.coefficients[:, columns].any(axis=0)
+        dependent = (1 / diagonal <= self.most_left) | is_exact
+        unsure = np.flatnonzero(dependent & ~is_exact)
+        if len(unsure) and n < len(self.whole):
+            inverse = n * (root @ root[unsure].T)
+            others = inverse / np.outer(factors.spread, diagonal[unsure])
+            dependent[unsure] = self._are_near(columns, others, columns[unsure])
+        return columns[dependent], equations, sample
+
+    def _confirmed(self, basis, values, pivots):
+        """Return the equations that all rows satisfy, and rows of the others."""
+        used = np.flatnonzero(basis.any(axis=0))
+        given, a = self.rows[:, self.columns[used]], basis[:, used]
+        exact = LinearConstraints(a, values, values, range(len(used)))
+        missed = np.abs(exact.residual(given))
+        room = np.abs(a) @ _room(given, self.precision[self.columns[used]])
+        holds = np.fmax.reduce(missed, axis=0) <= room
+        inside = missed[self.complete]
+        far = np.unique(inside.argmax(axis=0)[(inside > room).any(axis=0)])
+        equations = np.zeros((len(basis), self.rows.shape[1]))
+        equations[:, self.columns] = basis
+        return Equations(
+            equations[holds], values[holds], self.columns[pivots][holds]
+        ), far
+
+    def _are_near(self, columns, combinations, dependent):
+        """Check that combinations (c, k) leave little of dependent columns (k,).
+
+        In the combinations, the dependent columns have the coefficient 1.
+        """
+        whole, sums, squares = self.whole, 0.0, 0.0
+        own = np.searchsorted(columns, dependent)
+        # Differences to a row: squares of large values would be rounded.
+        for block in slices(len(whole), 1 + BLOCK_CELLS // len(columns)):
+            cells = some_columns(whole[block] - whole[0], columns)
+            values = np.hstack([cells @ combinations, cells[:, own]])
+            sums = sums + values.sum(axis=0)
+            squares = squares + np.square(values).sum(axis=0)
+        variance = squares / len(whole) - np.square(sums / len(whole))
+        left, of_column = np.split(variance, 2)
+        return left <= self.most_left * of_column
+
+    def near_equations(self, sample, columns, dependent, ranks, steps):
+        """Return how dependent columns follow discrete ones, the finest first.
+
+        A column is regressed on all of some columns (c,) that are no earlier pivots;
+        their part of the inverse correlations is what is left of them without it.
+        Columns count whose rounding moves it by more than they leave of it.
+        """
+        part = self.whole[np.ix_(sample, columns)]
+        factors, n = _Factors.of(part, self.precision[columns]), len(sample)
+        spread, inverse = factors.spread, n * (factors.root @ factors.root.T)
+        steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
+        moves = np.where(is_discrete, steps, spread)
+        usable = np.isin(columns, dependent) & (ranks[columns] != 2)
+        # Which is finer must not turn with rounding.
+        for p in np.argsort((steps / spread).astype(np.float32), kind="stable"):
+            size = inverse[p, p]
+            if not usable[p] or size * self.most_left < 1:
+                continue
+            follows = inverse[p] / size * spread[p] / spread
+            matters = np.abs(follows) * moves > 2 * spread[p] / np.sqrt(size)
+            inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
+            inverse[p] = inverse[:, p] = 0.0
+            if (matters & is_discrete).any():
+                found.append((p, follows, np.where(matters, -follows, 0.0)))
+        if found and n < len(self.whole):
+            pivots, left, _ = zip(*found, strict=True)
+            pivots = columns[[*pivots]]
+            found = [
+                *compress(found, self._are_near(columns, np.array(left).T, pivots))
+            ]
+        is_discrete[[p for p, *_ in found]] = True
+        equations = []
+        for p, _, follows in found:
+            coefficients = np.zeros(self.rows.shape[1])
+            coefficients[columns] = np.where(is_discrete, follows, 0.0)
+            coefficients[columns[p]] = 0.0
+            equations.append((columns[p], coefficients))
+        return equations
 
 
-def _near_equations(whole, columns, ranks, steps):
-    """How some columns (c,) follow discrete ones, the finest first.
+class _Factors(NamedTuple):
+    """The inverse of the correlations of columns (c,), and what is hardly left.
 
-    A column is regressed on those that are no earlier pivots, whose part of the inverse
-    correlations is what is left of them without it. Columns count whose rounding moves
-    it by more than they leave of it.
+    Attributes
+    ----------
+    spread : ndarray of shape (c,)
+        Standard deviations.
+    root : ndarray of shape (c, c)
+        ``root @ root.T`` is the inverse of the products of standardized columns.
+    combinations : ndarray of shape (c, q)
+        Of standardized columns, which leave next to nothing of one column each.
+    left : ndarray of shape (n, q)
+        What they leave of it in each row.
     """
-    standard, spread = _standardized(whole, columns)
-    root, n = _root_of_inverse(standard), len(standard)
-    inverse, most_left = n * (root @ root.T), _most_left(len(whole), len(columns))
-    steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
-    moves = np.where(is_discrete, steps, spread)
-    # Which is finer must not turn with rounding.
-    for p in np.argsort((steps / spread).astype(np.float32), kind="stable"):
-        size = inverse[p, p]
-        if ranks[columns[p]] == 2 or size * most_left < 1:
-            continue
-        follows = -inverse[p] / size * spread[p] / spread
-        follows[p] = 0.0
-        follows[np.abs(follows) * moves <= 2 * spread[p] / np.sqrt(size)] = 0.0
-        inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
-        inverse[p] = inverse[:, p] = 0.0
-        if follows[is_discrete].any():
-            found.append((p, follows))
-    is_discrete[[p for p, _ in found]] = True
-    equations = []
-    for p, follows in found:
-        coefficients = np.zeros(whole.shape[1])
-        coefficients[columns] = np.where(is_discrete, follows, 0.0)
-        equations.append((columns[p], coefficients))
-    return equations
 
+    spread: np.ndarray
+    root: np.ndarray
+    combinations: np.ndarray
+    left: np.ndarray
 
-def _standardized(whole, columns):
-    """Some rows (n, c) in deviations from the mean, 0 without any, and these (c,)."""
-    part = some_columns(subsample(whole, len(columns)), columns)
-    with np.errstate(over="ignore", invalid="ignore"):
+    @classmethod
+    def of(cls, part, precision):
+        """Factor the correlations of rows (n, c) without gaps.
+
+        Cholesky's factor of the products tells columns apart that others nearly give;
+        only what these leave of them is factored as precisely as a QR would. What
+        rounding leaves is in no relation: its products are chance.
+
+        A column that others give exactly is always among these: in double precision
+        its pivot is smaller than the tolerance, which is larger than the rounding of
+        the columns. So a table without such a column has no exact equality.
+        """
         standard = part - part.mean(axis=0)
         spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
-    fine = np.isfinite(spread) & (spread > 0)
-    standard[:, ~fine], spread[~fine] = 0, np.inf
-    standard /= spread
-    return standard, spread
-
-
-def _most_left(n, c):
-    """The share of its variance that others leave of a column that they nearly give."""
-    # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
-    return 0.04 if n >= 2 * c else 1e-10
-
-
-def _root_of_inverse(standard):
-    """A root R (c, c), ``R @ R.T`` the inverse of the products of columns (n, c).
-
-    Cholesky's factor of the products tells columns apart that others nearly give; only
-    what these leave of them is factored as precisely as a QR would. What rounding
-    leaves is in no relation: its products are chance.
-    """
-    products = standard.T @ standard
-    factor, pivots, rank, _ = dpstrf(products, tol=ALMOST * len(standard))
-    first, rest = np.split(pivots - 1, [rank])
-    some = solve_triangular(factor[:rank, :rank], np.eye(rank))
-    root = np.zeros_like(products)
-    root[first, :rank] = some
-    if len(rest):
+        standard /= spread
+        products, (n, c) = standard.T @ standard, standard.shape
+        rounding = np.square(_room(part, precision) / spread).max()
+        tol = n * np.clip(rounding, ALMOST, 0.01)
+        factor, pivots, rank, _ = dpstrf(products, tol=tol)
+        first, rest = np.split(pivots - 1, [rank])
+        some = solve_triangular(factor[:rank, :rank], np.eye(rank))
+        root, combinations = np.zeros((c, c)), np.zeros((c, len(rest)))
+        root[first, :rank] = some
+        if not len(rest):
+            return cls(spread, root, combinations, standard[:, rest])
         others, given = standard[:, first], 0.0
         covariances = products[np.ix_(first, rest)]
         # Twice: the second time for what rounding left.
@@ -200,16 +293,20 @@ def _root_of_inverse(standard):
             given = given + some @ (some.T @ covariances)
             left = standard[:, rest] - others @ given
             covariances = others.T @ left
-        size, one = np.linalg.norm(left, axis=0), np.sqrt(len(standard))
-        factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
-        factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
-        least = ROUNDINGS * EPS * one
-        small = np.flatnonzero(np.abs(np.diag(factor)) < least)
-        factor[small, small] = least
-        inverse = solve_triangular(factor, np.eye(len(rest)))
-        root[np.ix_(rest, range(rank, len(root)))] = inverse
-        root[np.ix_(first, range(rank, len(root)))] = -given @ inverse
-    return root
+        combinations[rest, range(len(rest))], combinations[first] = 1.0, -given
+        root[:, rank:] = combinations @ _root_of_rest(left)
+        return cls(spread, root, combinations, left)
+
+
+def _root_of_rest(left):
+    """Return a root of the inverse of the products of what is left (n, q)."""
+    size, one = np.linalg.norm(left, axis=0), np.sqrt(len(left))
+    factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
+    factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
+    least = ROUNDINGS * EPS * one
+    small = np.flatnonzero(np.abs(np.diag(factor)) < least)
+    factor[small, small] = least
+    return solve_triangular(factor, np.eye(len(size)))
 
 
 def _sums(rows, columns, shape, ranks, precision):
@@ -237,60 +334,40 @@ def _sums(rows, columns, shape, ranks, precision):
 # --- that hold exactly ------------------------------------------------------------
 
 
-def subsample(rows, c):
-    """Rows of which equalities of c columns are computed; all of them confirm these."""
-    return rows[:: max(1, len(rows) // max(1000, 4 * c))]
-
-
 def _room(rows, precision):
     """What rounding and :data:`TOL` leave of the columns (D,) of rows."""
     (low, high), eps = ends_seen(rows), np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
-def exact_equalities(rows, columns, precision, priority):
-    """:class:`Equations` that rows (n, D) satisfy exactly.
+def _exact_in(part, factors, precision, ranks):
+    """Return a basis (k, c) of equations of rows (n, c), their values and pivots.
 
     In reduced echelon form: each equality gives one column, its pivot, that is in no
-    other. Pivots are sought by ``priority`` (D,), the lowest first; of one priority the
-    column of the largest spread, or, of ``priority`` 1 (whole numbers), that whose
-    coefficient divides the others.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, D)
-        NaN where a cell is missing; those without gaps in ``columns`` count.
-    columns : ndarray of int
-        Among which; two fewer than rows at most, or none.
-    precision : ndarray of shape (D,)
-        Unit roundoff of the types of the columns.
+    other. Pivots are sought by ``ranks`` (c,), the lowest first; of one rank the
+    column of the largest spread, or, of rank 1 (whole numbers), that whose coefficient
+    divides the others.
     """
-    given = rows[:, columns]
-    complete = np.flatnonzero(~np.isnan(given).any(axis=1))
-    sample, precision = given[subsample(complete, len(columns))], precision[columns]
-    mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    if not len(columns) or not (np.isfinite(spread) & (spread > 0)).all():
-        return no_equations(rows.shape[1])
-    factor = np.linalg.qr((sample - mean) / spread, mode="r")
-    _, singular, vectors = np.linalg.svd(factor)
-    room = _room(sample, precision)
-    least = np.sqrt(len(sample)) * (room / spread).max()
-    basis = vectors[singular <= least] / spread
-    basis, pivots = echelon(basis, spread, priority[columns])
-    # Coefficients that the rounding of a type makes are none.
-    share = np.abs(basis) * spread
-    small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
-    basis[share <= small] = 0
+    if not factors.left.size:
+        return np.empty((0, len(precision))), np.empty(0), np.empty(0, int)
+    room, spread, width = _room(part, precision), factors.spread, np.ptp(part, axis=0)
+    # In units of the rounding of each combination.
+    size = np.abs(factors.combinations).T @ (room / spread)
+    _, singular, vectors = np.linalg.svd(np.linalg.qr(factors.left / size, mode="r"))
+    basis = vectors[singular <= np.sqrt(len(part))] / size
+    basis, pivots = basis @ factors.combinations.T / spread, []
+    while True:
+        basis, pivots = echelon(basis, spread, ranks)
+        # A term within the rounding of the other terms is made by this rounding.
+        terms, rounding = np.abs(basis), np.abs(basis) @ room
+        small = terms * (width + room) <= rounding[:, None]
+        if not (small & (basis != 0)).any():
+            break
+        basis[small] = 0
+        basis = basis[np.count_nonzero(basis, axis=1) > 1]
     for row in basis:
-        row[:] = _readable(row, sample, room)
-    values = _constants(basis, sample, precision)
-    # Computed from a part of the rows; all rows with their columns confirm them.
-    exact = LinearConstraints(basis, values, values, range(len(columns)))
-    missed = np.fmax.reduce(np.abs(exact.residual(given)), axis=0)
-    holds = missed <= np.abs(basis) @ _room(given, precision)
-    equations = np.zeros((len(basis), rows.shape[1]))
-    equations[:, columns] = basis
-    return Equations(equations[holds], values[holds], columns[pivots][holds])
+        row[:] = _readable(row, part, room)
+    return basis, _constants(basis, part, precision), pivots
 
 
 def _constants(basis, rows, precision):
@@ -375,7 +452,8 @@ def _readable(row, rows, room):
         near[k] = Fraction(row[k]).limit_denominator(1000)
     far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
     near[far] = row[far]
-    missed = np.abs((rows - rows[0]) @ near).max()
+    values = (rows - rows[0]) @ near
+    missed = np.abs(values - np.median(values)).max()
     return near if missed <= np.abs(near) @ room else row
 
 

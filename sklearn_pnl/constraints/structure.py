@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from .._runtime.arrays import slices, some_columns
-from .._runtime.blocks import ends_seen
+from .._runtime.arrays import slices
+from .._runtime.blocks import ends_seen, random_order
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
-from .equalities import echelon_of, search_equalities
+from .equalities import echelon_of, has_range, search_equalities
 from .linear import ALMOST, LinearConstraints, read_constraints
 from .value_support import find_value_support, off_steps, on_steps
 
@@ -153,6 +153,8 @@ class Structure:
         """Columns (D,) that are taken from one row where rounding breaks relations."""
         columns = self.tied | self.binary
         columns[self.orders.ravel()] = True
+        for _, coefficients in self.near:
+            columns |= coefficients != 0
         dependent = self.equalities.coefficients[self.is_dependent]
         return columns | dependent.any(axis=0)
 
@@ -313,15 +315,17 @@ def find_structure(
         support = find_value_support(rows, table)
         steps = support.steps
     least, most = ends_seen(rows)
-    binary, width = _two_valued(rows, least, most) & is_flat, most - least
+    order = None if table.is_large else random_order(rows)
+    binary = _two_valued(rows, least, most, order) & is_flat
+    width = most - least
     low, high = limits(least, most, extrapolation, steps, binary)
     dependent, near, names = [], [], table.feature_names
     if isinstance(equalities, str):
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
         dependent, equations, near = search_equalities(
-            rows, None if table.has_missing else least < most,
+            rows, None if table.has_missing else has_range(least, most),
             None if is_flat else table.shape, ranks, table.precision,
-            np.where(binary, width, steps),
+            np.where(binary, width, steps), order,
         )  # fmt: skip
     else:
         equations = echelon_of(resolve_equalities(equalities, table))
@@ -332,7 +336,7 @@ def find_structure(
     if is_flat and with_orders:
         # A column of one value is in no order.
         ends = (np.where(least < most, end, least) for end in (low, high))
-        orders = find_orders(rows, *ends, table.times)
+        orders = find_orders(rows, *ends, table.times, order)
     return Structure(
         table.without_rows(), low, high, least, most,
         np.where(binary & (least == 0), width, steps),
@@ -363,7 +367,7 @@ def limits(least, most, extrapolation, steps, binary):
 # --- orders -----------------------------------------------------------------------
 
 
-def find_orders(rows, low, high, times):
+def find_orders(rows, low, high, times, order):
     """Pairs (m, 2) of columns, the first never above the second in any row.
 
     Only those whose limits overlap, so that a new row could break the order, of columns
@@ -380,7 +384,7 @@ def find_orders(rows, low, high, times):
     np.fill_diagonal(may, False)
     may &= times[:, None] == times
     # Most pairs are out after some rows; the few that are left are looked at in all.
-    first = rows[:: max(1, len(rows) // 256)][:256]
+    first = rows[order[:256]]
     for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
         may &= ~(first[block, :, None] > first[block, None]).any(axis=0)
         if np.count_nonzero(may) <= len(may) / 8:
@@ -402,10 +406,10 @@ def find_orders(rows, low, high, times):
 # --- two-valued columns -----------------------------------------------------------
 
 
-def _two_valued(rows, least, most):
+def _two_valued(rows, least, most, order):
     """Columns of just two values, which two rows say nothing of.
 
-    256 rows tell most of the others.
+    256 random rows tell most of the others.
     """
     two = (least < most) & (rows.shape[0] > 2)
     if issparse(rows):
@@ -413,7 +417,7 @@ def _two_valued(rows, least, most):
         two[c[(x > least[c]) & (x < most[c])]] = False
         has_zero = np.bincount(c, minlength=len(two)) < rows.shape[0]
         return two & ~(has_zero & (least < 0) & (most > 0))
-    for part in (rows[:256], rows[256:]):
+    for part in (rows[order[:256]], rows):
         c = np.flatnonzero(two)
         two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
     return two

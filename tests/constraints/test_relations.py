@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, find_equalities
-from sklearn_pnl.constraints.equalities import echelon, exact_equalities
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_equalities
+from sklearn_pnl._runtime.blocks import random_order
+from sklearn_pnl.constraints.equalities import echelon, search_equalities
 from sklearn_pnl.constraints.structure import find_orders, find_structure
 from sklearn_pnl.frames import TableReader, read_table
 
@@ -23,9 +24,10 @@ def relations(X, extrapolation=0.0):
 
 
 def equalities(X, priority=None):
-    columns = np.flatnonzero(np.ptp(X, axis=0) > 0)
     none = np.zeros(X.shape[1])
-    return exact_equalities(X, columns, none, none if priority is None else priority)
+    ranks = none if priority is None else priority
+    varies, order = np.ptp(X, axis=0) > 0, random_order(X)
+    return search_equalities(X, varies, None, ranks, none, none, order)[1]
 
 
 def gamma(seed, *shape):
@@ -208,7 +210,149 @@ def test_all_rows_confirm_what_some_tell():
     assert not found.in_equality.any()
 
 
+def panel(seed, n_units=700, n_periods=4):
+    """Units in several years each, with columns that vary in few rows or few years."""
+    rng = np.random.default_rng(seed)
+    n = n_units * n_periods
+    unit, period = np.divmod(np.arange(n), n_periods)
+    job, site = rng.integers(0, 4, n), 1 + (unit > 0.75 * n_units)
+    X = pd.DataFrame({"unit": unit, "person": 100_000 * site + unit, "site": site})
+    X["year"], X["distance"] = 1980 + period, rng.integers(95, 2700, n_units)[unit]
+    X["log"] = np.log(X["distance"])
+    X["square"], X["is_1981"] = X["log"] ** 2, (period == 1).astype(int)
+    X[[f"job{j}" for j in range(4)]] = np.eye(4, dtype=int)[job]
+    X["wage"], X["bonus"] = rng.poisson(9, n), 0.0
+    X.loc[rng.choice(n, 9, replace=False), "bonus"] = rng.gamma(2, 50, 9).round(2)
+    X["total"] = X["wage"] + X["bonus"]
+    X["share"] = np.where(rng.uniform(size=n) < 0.002, rng.uniform(size=n), 1.0)
+    X["other"] = X["share"] + np.where(rng.uniform(size=n) < 0.003, 1.0, 0.0)
+    return X
+
+
+def sortings(X, seed):
+    """Row numbers by unit, by year, by the values of each column, and shuffled."""
+    rng = np.random.default_rng(seed)
+    for column in X:
+        yield np.argsort(X[column].to_numpy(), kind="stable")
+    yield np.arange(len(X))[::-1]
+    yield np.lexsort([X["year"], -X["unit"]])
+    for _ in range(3):
+        yield rng.permutation(len(X))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_relations_and_bounds_do_not_depend_on_the_sorting(seed):
+    X, found = panel(seed, 600 + 100 * seed, 4 + seed), set()
+    for numbers in sortings(X, seed):
+        rows = X.iloc[numbers].reset_index(drop=True)
+        augmenter = PNLAugmenter().fit(rows)
+        new = augmenter.sample(100, random_state=0)
+        assert not new.isna().any(axis=None)
+        assert (new.min() >= X.min()).all()
+        assert (new.max() <= X.max()).all()
+        assert (new["total"] == new["wage"] + new["bonus"]).all()
+        kept = augmenter._structure
+        tied = kept.in_equality, kept.pivots, kept.orders, kept.binary, kept.blocks
+        near = [(pivot, a.tolist()) for pivot, a in kept.near]
+        told = augmenter.equalities_, augmenter.orders_, near
+        found.add(str([*told, *(part.tolist() for part in tied)]))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_fourth_row_of_a_sorted_panel_says_nothing(seed):
+    X = panel(seed, 1000, 4)[["year", "distance", "log", "square"]]
+    y = np.random.default_rng(seed).uniform(size=len(X)) < 0.2
+    new = PNLSampler(random_state=0).fit_resample(X, y)[0].iloc[len(X) :]
+    assert new["year"].between(1980, 1983).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_part_that_is_rarely_above_0_is_in_the_total(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.gamma(2.0, size=(20_000, 3)), columns=["a", "b", "fee"])
+    X.loc[rng.permutation(20_000)[40:], "fee"] = 0
+    X["total"] = X.sum(axis=1)
+    assert list(find_equalities(X).descriptions) == ["total = a + b + fee"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_of_a_few_values_hide_no_equality(seed):
+    # In most samples of rows, the amounts are constant, or look proportional.
+    rng, n = np.random.default_rng(seed), 5000
+    a, b, rare = rng.poisson(9, n), rng.poisson(9, n), np.zeros((n, 4))
+    rows = rng.choice(n, 4, replace=False)
+    rare[rows, :3] = rng.gamma(2.0, size=(4, 3))
+    rare[rows[:2], 2:] = [[1.0, 2.0], [2.0, 4.0]]
+    X = pd.DataFrame({"a": a, "b": b, "total": a - b, "other": rng.normal(size=n)})
+    X[["usd", "pounds", "left", "right"]] = rare
+    X["eur"] = 2 * X["usd"]
+    X.loc[rng.uniform(size=n) < 0.1, "other"] = np.nan
+    found = find_equalities(X).coefficients
+    expected = np.zeros((2, 9))
+    expected[0, :3], expected[1, [4, 8]] = [-1, 1, 1], [-2, 1]
+    assert len(found) == np.linalg.matrix_rank(np.vstack([found, expected])) == 2
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-300, 1e200, 1.5e308])
+def test_columns_of_tiny_and_huge_units_are_in_no_equality(unit):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(50, 20, 200), rng.normal(30, 10, 200)
+    X = pd.DataFrame({"a": a.round(), "b": b.round(), "total": (a + b).round()})
+    X = X.astype(int).assign(extreme=rng.uniform(size=200) * unit)
+    new = PNLAugmenter().fit(X).sample(100, random_state=0)
+    assert not new.isna().any(axis=None)
+    assert new["extreme"].between(X["extreme"].min(), X["extreme"].max()).all()
+
+
+@pytest.mark.parametrize("seed", [17, 147, *SEEDS])
+def test_terms_within_the_rounding_of_other_terms_are_in_no_equality(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.choice([30, 100, 500, 3000])), int(rng.integers(2, 6))
+    shares = rng.multinomial(1000, rng.dirichlet(np.ones(k) * 3), n) / 10
+    size = 10.0 ** rng.integers(0, 6)
+    counts = rng.poisson(size, (n, int(rng.integers(1, 4))))
+    X = np.column_stack([shares, counts, counts[:, 0] + counts[:, -1]])
+    found = find_equalities(X.astype(np.float32)).coefficients
+    assert len(found) == 2
+    assert np.isin(np.abs(found), [0, 0.5, 1, 2]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equalities_of_wide_tables_are_found_next_to_columns_that_others_nearly_give(
+    seed, dtype
+):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 20)) @ rng.normal(size=(20, 300))
+    X = np.round(X + rng.normal(size=X.shape), 2)
+    # A fee that is small compared with the total.
+    X[:, :2] = rng.integers(0, 2**19, (1500, 2))
+    X[:, 2] = rng.integers(0, 10, 1500)
+    X[:, 3] = X[:, :3].sum(axis=1)
+    (found,) = find_equalities(X.astype(dtype)).coefficients
+    assert_array_equal(np.flatnonzero(found), range(4))
+    assert_array_equal(np.abs(found[:4]), 1)
+
+
 # --- few rows ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_near_in_few_rows_is_dependent(seed):
+    rng = np.random.default_rng(seed)
+    region = rng.integers(1, 6, 15)
+    district = 10 * region + rng.integers(0, 6, 15)
+    X = pd.DataFrame({"region": region, "district": district})
+    X["town"] = 10 * district + rng.integers(0, 9, 15)
+    X[["a", "b", "c"]] = rng.multinomial(100, [0.2, 0.3, 0.5], 15)
+    X[["x", "y"]] = rng.normal(size=(15, 2))
+    augmenter = PNLAugmenter().fit(X)
+    kept = augmenter._structure
+    assert kept.in_equality[[pivot for pivot, _ in kept.near]].all()
+    new = augmenter.sample(200, random_state=0)
+    assert (new.min() >= X.min()).all()
+    assert (new.max() <= X.max()).all()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -266,7 +410,8 @@ def test_orders_are_those_of_a_search_by_hand(n, seed):
     )
     X = np.rint(4 * X)[:, rng.permutation(X.shape[1])]
     low, high = X.min(axis=0), X.max(axis=0)
-    found = find_orders(X, low, high, np.zeros(X.shape[1], bool))
+    times = np.zeros(X.shape[1], bool)
+    found = find_orders(X, low, high, times, random_order(X))
     pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
     assert pairs <= expected
     # Those left out follow from two that are there.
@@ -287,7 +432,8 @@ def test_orders_need_ranges_that_overlap_and_the_same_units():
     near = np.column_stack([x, x + rng.uniform(size=200)])
     assert len(relations(near).orders) == 1
     ends = near.min(axis=0), near.max(axis=0)
-    assert len(find_orders(near, *ends, np.array([True, False]))) == 0
+    times = np.array([True, False])
+    assert len(find_orders(near, *ends, times, random_order(near))) == 0
 
 
 def test_missing_cells_say_nothing_about_orders():
