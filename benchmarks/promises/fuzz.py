@@ -144,9 +144,28 @@ def random_table(rng):
     rare = int(np.clip(rng.choice([1, 2, 3, 6, 12, 40]), 1, n // 2))
     y = (rng.permutation(n) < rare).astype(int)
     frame = pd.DataFrame(columns)
+    if form != "sparse" and rng.random() < 0.1:
+        frame, y = panel(frame, y, rng)
     if form not in ("int64", "sparse") and rng.random() < 0.2:
         frame = with_gaps(frame, rng)
     return Table(_words_as_objects(frame), y, form, **made)
+
+
+def panel(frame, y, rng):
+    """The same rows as units of 4 to 12 years each, sorted by unit or by year.
+
+    Of the columns with numbers, some vary in the years, or in few rows only.
+    """
+    n_units, n_years = len(frame), int(rng.choice([4, 5, 8, 12]))
+    unit, year = np.divmod(np.arange(n_units * n_years), n_years)
+    if rng.random() < 0.3:
+        year, unit = np.divmod(np.arange(n_units * n_years), n_units)
+    frame = frame.iloc[unit].reset_index(drop=True)
+    frame["unit"], frame["year"] = 1000 * (unit % 3) + unit, 1980 + year
+    frame["first"] = (year == rng.integers(n_years)).astype(int)
+    frame["age"] = rng.integers(15, 70, n_units)[unit] + year
+    frame["rare"] = np.where(rng.random(len(frame)) < 0.005, year + 2, 1)
+    return frame, y[unit]
 
 
 def with_gaps(frame, rng):

@@ -68,6 +68,15 @@ def dummies():
     return beside_smote(X, a_tenth(rng, n))
 
 
+def embeddings(n, n_columns, n_rare):
+    """Embeddings in single precision: 50 latent columns and noise, beside SMOTE."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 50)) @ rng.standard_normal((50, n_columns))
+    X += 0.5 * rng.standard_normal(X.shape)
+    y = (rng.permutation(n) < n_rare).astype(int)
+    return beside_smote(X.astype(np.float32), y)
+
+
 def encoding(n, shape, order, against_sum=False):
     """Codes of fitted tensors; order 1 in passes of ``X.sum()``."""
     from sklearn_pnl import ManyBodyProjector
@@ -218,32 +227,41 @@ def images():
 
 
 TABLES = ((1_000, 20), (5_000, 200), (20_000, 50), (100_000, 20))
-JOBS = {
-    f"sampler, {n:,} x {d}{', two redundant' * (redundant > 0)}": partial(
-        over_sampling, n, d, redundant
-    )
-    for redundant in (0, 2)
-    for n, d in TABLES
-} | {
-    "encode order 1, 60,000 x 784": partial(encoding, 60_000, (28, 28), 1, True),
-    "encode order 2, 1,000 x 100": partial(encoding, 1_000, (5, 2, 5, 2), 2),
-    "encode order 3, 1,000 x 28 x 28": partial(encoding, 1_000, (7, 2, 2) * 2, 3),
-    "order 2, 60 rows of 16,000": long_rows,
-    "encode one (4, 4, 4)": partial(one_row, True),
-    "decode one (4, 4, 4), fiber": partial(one_row, False),
-    "rake 50 x 50 x 10": raking,
-    "sampler, 5,000 x 55, dummies": dummies,
-    "mixed frame of 2,000 rows": mixed_frame,
-    "frame of 500 x 500": wide_frame,
-    "sparse rows, 5,000 x 3,000": words,
-    "sparse 5,000 x 6,000, 60 nonzero cells": many_words,
-    "20,000 x 20, cells missing": holes,
-    "find equalities, 2,000 x 60": equalities,
-    "2,000 rows with a column given": constrained,
-    "1,000 rows in cents, a total given": cents,
-    "compare samples, 1,000 x 10": comparing,
-    "sampler, images of 8 x 8": images,
-}
+JOBS = (
+    {
+        f"sampler, {n:,} x {d}{', two redundant' * (redundant > 0)}": partial(
+            over_sampling, n, d, redundant
+        )
+        for redundant in (0, 2)
+        for n, d in TABLES
+    }
+    | {
+        f"sampler of embeddings, {n:,} x {d}, {rare:,} rare": partial(
+            embeddings, n, d, rare
+        )
+        for n, d, rare in ((6_000, 768, 600), (6_000, 768, 40), (20_000, 384, 2_000))
+    }
+    | {
+        "encode order 1, 60,000 x 784": partial(encoding, 60_000, (28, 28), 1, True),
+        "encode order 2, 1,000 x 100": partial(encoding, 1_000, (5, 2, 5, 2), 2),
+        "encode order 3, 1,000 x 28 x 28": partial(encoding, 1_000, (7, 2, 2) * 2, 3),
+        "order 2, 60 rows of 16,000": long_rows,
+        "encode one (4, 4, 4)": partial(one_row, True),
+        "decode one (4, 4, 4), fiber": partial(one_row, False),
+        "rake 50 x 50 x 10": raking,
+        "sampler, 5,000 x 55, dummies": dummies,
+        "mixed frame of 2,000 rows": mixed_frame,
+        "frame of 500 x 500": wide_frame,
+        "sparse rows, 5,000 x 3,000": words,
+        "sparse 5,000 x 6,000, 60 nonzero cells": many_words,
+        "20,000 x 20, cells missing": holes,
+        "find equalities, 2,000 x 60": equalities,
+        "2,000 rows with a column given": constrained,
+        "1,000 rows in cents, a total given": cents,
+        "compare samples, 1,000 x 10": comparing,
+        "sampler, images of 8 x 8": images,
+    }
+)
 
 
 # --- the process of one state: does as it is told ---------------------------------

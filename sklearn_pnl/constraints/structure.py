@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from .._runtime.arrays import slices
+from .._runtime.arrays import slices, some_columns
 from .._runtime.blocks import ends_seen, random_order
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
@@ -379,7 +379,7 @@ def find_orders(rows, low, high, times, order):
     if not 2 <= len(c) <= MOST_ORDERED:
         return np.empty((0, 2), int)
     if len(c) < len(varies):
-        return c[find_orders(some_columns(rows, c), low[c], high[c], times[c])]
+        return c[find_orders(some_columns(rows, c), low[c], high[c], times[c], order)]
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
     may &= times[:, None] == times
