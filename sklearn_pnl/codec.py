@@ -39,6 +39,7 @@ from ._runtime.blocks import even_step, map_blocks
 from ._runtime.validation import (
     check_masses,
     warn_not_identified,
+    warn_not_settled,
     warn_unconverged,
     warn_user,
 )
@@ -53,7 +54,12 @@ from .geometry.coordinates import normalized_exp
 from .geometry.many_body.completion import fit_exactly, read_observed
 from .geometry.many_body.observed import Design
 from .geometry.many_body.one_body import one_body_theta
-from .geometry.many_body.solvers import attainable_tol, mixed_solver, rows_at_once
+from .geometry.many_body.solvers import (
+    DETERMINED,
+    attainable_tol,
+    mixed_solver,
+    rows_at_once,
+)
 from .geometry.posets.protocol import zeta_columns
 
 
@@ -72,7 +78,8 @@ class Encoded(NamedTuple):
     """Coordinates of rows, their masses, and what happened on the way.
 
     ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for;
-    ``identified`` is where what is observed of a row determines its coordinates.
+    ``identified`` is where what is observed of a row determines its coordinates, and
+    ``settled`` where these are determined to :data:`DETERMINED`.
     """
 
     coordinates: np.ndarray
@@ -81,6 +88,7 @@ class Encoded(NamedTuple):
     n_iter: np.ndarray
     divergence: np.ndarray
     identified: np.ndarray
+    settled: np.ndarray
 
     @classmethod
     def closed(cls, coordinates, mass, divergence=np.nan):
@@ -89,7 +97,7 @@ class Encoded(NamedTuple):
         if isinstance(divergence, float):
             divergence = filled(divergence, n, mass)
         none, every = filled(0.0, n, mass), np.ones(n, bool)
-        return cls(coordinates, mass, none, np.zeros(n, int), divergence, every)
+        return cls(coordinates, mass, none, np.zeros(n, int), divergence, every, every)
 
 
 class FlatBase:
@@ -322,12 +330,14 @@ class Codec:
         # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, that of the
         # uniform distribution, which is the reference where none is given.
         tol = self.attainable_tol(p)
-        w, residual, n_iter = self._solver.solve(p, None, tol, self.max_iter)
+        w, residual, n_iter, settled = self._solver.solve(
+            p, None, tol, self.max_iter, settle=True
+        )
         log_mass = xp.log(mass) if self.with_mass else 0.0
         coordinates = self.base.coordinates(w, log_mass)
         kl = kl_divergence(p, w, axis=1) if divergence else np.nan
         encoded = Encoded.closed(coordinates, mass, kl)
-        return encoded._replace(residual=residual, n_iter=n_iter)
+        return encoded._replace(residual=residual, n_iter=n_iter, settled=settled)
 
     def encode_observed(self, rows, divergence=False):
         """:meth:`encode` of rows with NaN, by the model of the cells that are there.
@@ -353,7 +363,10 @@ class Codec:
         coordinates = self.base.coordinates(measure / mass[:, None], log_mass)
         divergence = kl_divergence(observed.target, q, axis=1)
         identified = rank > design.n_functions
-        return Encoded(coordinates, mass, residual, n_iter, divergence, identified)
+        every = np.ones(len(rows), bool)
+        return Encoded(
+            coordinates, mass, residual, n_iter, divergence, identified, every
+        )
 
     def _encode_one_body(self, rows, divergence):
         """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""
@@ -551,5 +564,7 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
             f"which is all that the device has; {tol:.1e} was used."
         )
     warn_unconverged(caller, residual, tol, codec.max_iter)
+    is_unconverged = ~(residual <= tol)
+    warn_not_settled(caller, encoded.settled | is_unconverged, DETERMINED)
     warn_not_identified(caller, encoded.identified)
     return encoded._replace(residual=residual)

@@ -167,8 +167,10 @@ class ManyBodyProjector(_Encoder):
         coordinate of the bottom and carries the row's mass.
 
     tol : float, default=1e-6
-        Wanted ``max |eta_q - eta_p|`` over the base; on a device without double
-        precision at least what its rounding allows.
+        Largest accepted ``max |eta_q - eta_p|`` over the base; on a device without
+        double precision at least what its rounding allows. The iteration also goes on
+        until theta is determined to 0.01, and a ``ConvergenceWarning`` names the rows
+        in which nearly empty cells prevent that.
 
     max_iter : int, default=100
         Most Newton steps for one row.

@@ -386,6 +386,17 @@ def warn_unconverged(caller, residual, tol, max_iter):
     )
 
 
+def warn_not_settled(caller, settled, error):
+    """Warn once if theta of some rows is not determined to ``error``."""
+    left = np.flatnonzero(~settled)
+    if len(left):
+        warn_missed(
+            f"{caller}: theta of {len(left)} of {len(settled)} rows is not determined "
+            f"to {error:g} (rows {left[:5].tolist()}), because some of their cells are "
+            "nearly empty. Increase offset or max_iter, or keep a lower order."
+        )
+
+
 def warn_not_identified(caller, identified):
     """Warn once if the observed cells of some rows do not determine a code."""
     left = np.flatnonzero(~identified)

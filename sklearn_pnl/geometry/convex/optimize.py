@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from ..._runtime.arrays import (
     DEVICE_BLOCKS,
@@ -50,6 +51,9 @@ _SETTLED = 1e-4
 # Bytes of Hessians that the dense method computes at once. With more, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
+# Cholesky factors, one matrix at a time, take half of the time of LU factors of a
+# batch from about this many variables on.
+_FACTORED_FROM = 129
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # shares cost more products than the Newton steps that they save.
 _FORCING = 0.3
@@ -87,12 +91,16 @@ class Solution(Report):
     x : ndarray of shape (n, m)
     point : ndarray of shape (n, ...)
         The problem's own record of ``x``.
+    moved : ndarray of shape (n,)
+        Largest change of a variable in the last step, which estimates how far the
+        variables are from the solution; infinite if no step was taken.
     residual, n_iter, tol
         See :class:`Report`.
     """
 
     x: np.ndarray
     point: np.ndarray
+    moved: np.ndarray
 
 
 def newton_dense(
@@ -163,7 +171,7 @@ def newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.
             leaves = to_host(leaving) | (k == max_iter)
             if leaves.any() or not len(rows):
                 gone, left = np.flatnonzero(leaves), np.flatnonzero(~leaves)
-                found = _some((here.x, here.point, here.residual), gone)
+                found = _some((here.x, here.point, here.residual, past.moved), gone)
                 pieces.append((rows[gone], (*found, np.full(len(gone), k))))
                 rows = rows[left]
                 here, past = _Place(*_some(here, left)), _Past(*_some(past, left))
@@ -172,8 +180,10 @@ def newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.
             step, strained = direction(problem, here, rows)
             after = _place(problem, rows, *search(problem, here, step, rows))
             here, past = _arrived(here, after, past, strained, tol)
-    x, point, residual, n_iter = joined(pieces)
-    return Solution(x=x, point=point, residual=residual, n_iter=n_iter, tol=tol)
+    x, point, residual, moved, n_iter = joined(pieces)
+    return Solution(
+        x=x, point=point, moved=moved, residual=residual, n_iter=n_iter, tol=tol
+    )
 
 
 def _place(problem, rows, x, value, point):
@@ -265,11 +275,24 @@ def _solve_scaled(hessian, right):
     for ridge in (1e-14, 1e-11, 1e-8):
         diagonal += ridge * (rounding_of(hessian) / _EPS)
         try:
-            return xp.linalg.solve(hessian, right[..., None])[..., 0] * scale
+            return _solve(hessian, right) * scale
         # PyTorch's error is a RuntimeError.
         except (np.linalg.LinAlgError, RuntimeError):
             continue
     return right * scale
+
+
+def _solve(hessian, right):
+    """Solve for one right side per row, with Cholesky factors of large matrices."""
+    if right.shape[1] < _FACTORED_FROM or not isinstance(hessian, np.ndarray):
+        return namespace(hessian).linalg.solve(hessian, right[..., None])[..., 0]
+    solutions = []
+    for matrix, vector in zip(hessian, right, strict=True):
+        _, solution, failed = dposv(matrix.T, vector)
+        if failed:
+            raise np.linalg.LinAlgError
+        solutions.append(solution)
+    return np.stack(solutions)
 
 
 def _cg_direction(problem, here, rows):

@@ -81,6 +81,8 @@ class Basis:
     """
 
     whole = False
+    # Whether functions are orthonormal at the uniform distribution.
+    orthonormal = False
 
     @cached_property
     def functions(self):
@@ -230,6 +232,7 @@ class ZetaBasis(Basis):
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
             self._whiten = solve_triangular(factor, one, lower=True).T
+            self.orthonormal = True
             # One matrix of all functions, if it is not much larger than that of W.
             self.whole = D <= 4 * self.n_functions
 
@@ -263,6 +266,8 @@ class ScaledBasis(KroneckerBasis):
     Kronecker products of Helmert matrices, or of cosines where levels are in order,
     times ``sqrt(D)``; the constant function is left out.
     """
+
+    orthonormal = True
 
     def __init__(self, shape, interactions, ordered=()):
         # An orthogonal matrix a mode, the first row of each a constant.

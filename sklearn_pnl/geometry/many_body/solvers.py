@@ -38,10 +38,16 @@ from ..posets.protocol import zeta_columns
 from .bases import ScaledBasis, ZetaBasis, marginal_cells
 from .observed import Design
 from .one_body import product_of_marginals
-from .tilts import ExponentialTilt
+from .tilts import ExponentialTilt, SettledTilt
 
 # Up to this many free coordinates dense Newton is faster than conjugate gradients.
 _DENSE_UP_TO = 128
+# Cells that start below this share of the mean make Hessians so ill conditioned that
+# conjugate gradients do not determine theta.
+_EMPTY = 1e-3
+# Largest error of theta of a code that counts as determined. The dense method squares
+# its error, so that a last step of a tenth of it leaves far less.
+DETERMINED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +103,13 @@ def mixed_solver(poset, matched):
 
 
 class _Solver:
-    """Shapes and checks shared by the four routes; rows are flat inside."""
+    """Shapes and checks shared by the four routes; rows are flat inside.
+
+    ``solve(target, reference, tol, max_iter, settle=False)`` of a subclass returns
+    distributions, residuals, numbers of steps, and whether theta of each distribution
+    is determined to :data:`DETERMINED`. With ``settle`` the iteration goes on until
+    theta is determined, too; otherwise only closed forms and the dense method state it.
+    """
 
     # Whether the projection of a uniform reference is a product of marginals.
     is_one_body = False
@@ -114,13 +126,14 @@ class _Solver:
         (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = target.shape[0], others[0] if others else None
         tol, at_once = attainable_tol(tol, target), rows_at_once(self.poset, self)
-        solved = [] if n else [(target, filled(0.0, 0, target), np.zeros(0, int))]
+        none = filled(0.0, 0, target), np.zeros(0, int), np.zeros(0, bool)
+        solved = [] if n else [(target, *none)]
         if is_foreign(target):
             at_once *= DEVICE_BLOCKS
         for rows in slices(n, at_once):
             part = None if reference is None else reference[rows, ...]
             solved.append(self.solve(target[rows, ...], part, tol, max_iter))
-        prob, residual, n_iter = map(concat, zip(*solved, strict=True))
+        prob, residual, n_iter, _ = map(concat, zip(*solved, strict=True))
         xp = namespace(prob)
         if reference is not None and not xp.all(reference > 0):
             # Closed forms ignore structural zeros of the reference.
@@ -152,8 +165,8 @@ class SpliceSolver(_Solver):
         super().__init__(poset, matched)
         self._rest, self._is_matched = np.flatnonzero(~matched), matched.reshape(-1)
 
-    def solve(self, target, reference, tol, max_iter):
-        """Distributions, residuals and steps for flat rows that need no check."""
+    def solve(self, target, reference, tol, max_iter, settle=False):
+        """Solve for flat rows that need no check; see :class:`_Solver`."""
         xp, n = namespace(target), target.shape[0]
         mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
         # Of what is not matched; the reference is uniform if none is given.
@@ -162,7 +175,7 @@ class SpliceSolver(_Solver):
             total = xp.sum(take(reference, self._rest, axis=1), axis=1, keepdims=True)
             shares = reference / xp.where(total > 0, total, 1.0)
         q = xp.where(like(self._is_matched, target), target, shares * mass)
-        return q, filled(0.0, n, q), np.zeros(n, int)
+        return q, filled(0.0, n, q), np.zeros(n, int), np.ones(n, bool)
 
 
 class ClassSolver(_Solver):
@@ -179,15 +192,16 @@ class ClassSolver(_Solver):
         places = (np.arange(poset.n_elements), greatest + 1)
         self._classes = csr_array((ones, places))
 
-    def solve(self, target, reference, tol, max_iter):
-        """Distributions, residuals and steps for flat rows that need no check."""
+    def solve(self, target, reference, tol, max_iter, settle=False):
+        """Solve for flat rows that need no check; see :class:`_Solver`."""
         refuse_foreign(target, "A projection on the route 'classes'")
         if reference is None:
             reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
         has, wanted = (x @ self._classes for x in (reference, target))
         factors = np.divide(wanted, has, out=np.zeros_like(wanted), where=has > 0)
         q = reference * (factors @ self._classes.T)
-        return q, self.residual(q - target), np.zeros(len(q), int)
+        none = np.zeros(len(q), int)
+        return q, self.residual(q - target), none, np.ones(len(q), bool)
 
 
 class _NewtonSolver(_Solver):
@@ -197,34 +211,68 @@ class _NewtonSolver(_Solver):
     ``_bases(start, target)``: rows, and the basis for their dense Hessians.
     """
 
-    def _tilt(self, start, target, tol, max_iter):
+    def _tilt(self, start, target, tol, max_iter, settle):
         if not self.matrix_free:
             return self._dense(start, target, tol=tol, max_iter=max_iter)
-        problem = ExponentialTilt(self._basis, self.residual, start, target)
+        # Single precision does not determine theta of nearly empty cells.
+        settle = settle and start.dtype == namespace(start).float64
+        n, xp = start.shape[0], namespace(start)
+        empty = np.zeros(n, bool)
+        if settle and self._fits_dense:
+            empty = to_host(xp.min(start, axis=1) * start.shape[1] < _EMPTY)
+        pieces = []
+        for rows in (np.flatnonzero(~empty), np.flatnonzero(empty)):
+            part = some_rows(start, rows), some_rows(target, rows)
+            if empty[rows].any():
+                part = self._nearer(*part), part[1]
+                found = self._dense(*part, tol=tol, max_iter=max_iter)
+            elif len(rows) or not n:
+                found = self._conjugate(*part, tol, max_iter, settle)
+            else:
+                continue
+            pieces.append((rows, found))
+        return joined(pieces)
+
+    def _nearer(self, start, target):
+        """A start of the dense method that is nearer to the solution."""
+        return start
+
+    @property
+    def _fits_dense(self):
+        # Products of a Hessian that take at most a tenth of a second a row and step.
+        return len(self.elements) ** 2 * self.poset.n_elements <= 2**33
+
+    def _conjugate(self, start, target, tol, max_iter, settle):
+        """Tilts by conjugate gradients, and by the dense method where they fail."""
+        kind, given = ExponentialTilt, (self._basis, self.residual, start, target)
+        settle = settle and self._basis.orthonormal
+        if settle:
+            kind = SettledTilt
+            # theta is a signed sum of at most 2 ** order logs of cells.
+            given = *given, tol, 2.0 ** (self._order / 2) * tol / DETERMINED
+        problem = kind(*given)
         solution = newton_cg(problem, problem.zeros, tol=tol, max_iter=max_iter)
-        return self._last_resort(solution, target, max_iter)
-
-    def _last_resort(self, solution, target, max_iter):
-        """Dense Newton for rows that conjugate gradients did not solve, if it fits.
-
-        From where they are: a tilt of that is a tilt of where they started.
-        """
-        q, residual, n_iter = solution.point, solution.residual, solution.n_iter
-        unsolved = ~to_host(solution.converged)
-        left = np.flatnonzero(unsolved)
+        q, n_iter = solution.point, solution.n_iter
+        is_settled = to_host(solution.converged)
+        residual, left = solution.residual, np.flatnonzero(~is_settled)
+        # What the iteration compares with the tolerance is a bound of it.
         missed = self.residual(take(q, left) - take(target, left))
         (residual,) = replaced((residual,), left, (missed,))
-        left = np.flatnonzero(unsolved & (n_iter < max_iter))
-        # Products of a Hessian that take a tenth of a second a row and step.
-        if not len(left) or len(self.elements) ** 2 * self.poset.n_elements > 2**33:
-            return q, residual, n_iter
+        left = left[n_iter[left] < max_iter]
+        if not len(left) or not self._fits_dense:
+            return q, residual, n_iter, is_settled
+        # From where they are: a tilt of that is a tilt of where they started.
         budget = max_iter - int(n_iter[left].max())
-        settings = {"tol": solution.tol, "max_iter": budget, "settled": np.inf}
-        found, after, steps = self._dense(take(q, left), take(target, left), **settings)
-        n_iter[left] += steps
-        better = np.flatnonzero(to_host(after < take(residual, left)))
-        parts = take(found, better), take(after, better)
-        return *replaced((q, residual), left[better], parts), n_iter
+        settings = {"tol": tol, "max_iter": budget}
+        if not settle:
+            settings["settled"] = np.inf
+        parts = self._dense(take(q, left), take(target, left), **settings)
+        n_iter[left] += parts[2]
+        is_settled[left] = parts[3]
+        better = to_host((parts[1] <= tol) | (parts[1] < take(residual, left)))
+        better = np.flatnonzero(better)
+        parts = take(parts[0], better), take(parts[1], better)
+        return *replaced((q, residual), left[better], parts), n_iter, is_settled
 
     def _dense(self, start, target, **settings):
         pieces = []
@@ -232,7 +280,9 @@ class _NewtonSolver(_Solver):
             start_and_target = some_rows(start, rows), some_rows(target, rows)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
             solution = newton_dense(problem, problem.zeros, **settings)
-            pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
+            settled = (solution.moved <= DETERMINED / 10) & solution.converged
+            found = solution.point, solution.residual, solution.n_iter
+            pieces.append((rows, (*found, to_host(settled))))
         return joined(pieces)
 
 
@@ -255,21 +305,22 @@ class TiltSolver(_NewtonSolver):
         # sweeps scale these at once; over many margins they cost more than they save.
         self._fitted = sets if len(sets) <= 32 else None
         self._modes = sorted(set().union(*sets))
-        self._independent = max(map(len, sets)) == 1
+        self._order = max(map(len, sets))
+        self._independent = self._order == 1
         self.is_one_body = self._independent and len(self._modes) == d
         self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
-    def solve(self, target, reference, tol, max_iter):
-        """Distributions, residuals and steps for flat rows that need no check."""
+    def solve(self, target, reference, tol, max_iter, settle=False):
+        """Solve for flat rows that need no check; see :class:`_Solver`."""
         start = reference
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._modes)
             if self._independent:
-                residual = self.residual(start - target)
-                return start, residual, np.zeros(target.shape[0], int)
+                residual, n = self.residual(start - target), target.shape[0]
+                return start, residual, np.zeros(n, int), np.ones(n, bool)
         if self._fitted is not None:
             start = self._fit_margins(start, target)
-        return self._tilt(start, target, tol, max_iter)
+        return self._tilt(start, target, tol, max_iter, settle)
 
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
@@ -280,12 +331,21 @@ class TiltSolver(_NewtonSolver):
             light = to_host(xp.min(target, axis=1) * target.shape[1] < 0.01)
         rows = np.flatnonzero(light)
         target = some_rows(target, rows)
-        goals = {k: flat_margin(target, shape, k) for k in self._fitted}
         if self._independent:
-            return fit_levels(start, shape, goals, 8)
+            return fit_levels(start, shape, self._goals(target), 8)
         n_sweeps = 2 if self.matrix_free else 8
-        fitted = fit_margins(1 * some_rows(start, rows), shape, goals, n_sweeps)[0]
+        fitted = self._swept(some_rows(start, rows), target, n_sweeps)
         return replaced((start,), rows, (fitted,))[0]
+
+    def _nearer(self, start, target):
+        return start if self._fitted is None else self._swept(start, target, 6)
+
+    def _swept(self, start, target, n_sweeps):
+        goals = self._goals(target)
+        return fit_margins(1 * start, self.poset.shape, goals, n_sweeps)[0]
+
+    def _goals(self, target):
+        return {k: flat_margin(target, self.poset.shape, k) for k in self._fitted}
 
     def _bases(self, start, target):
         """Tilts of marginal cells: those that avoid one reference level a mode.
@@ -318,14 +378,15 @@ class GeneralSolver(_NewtonSolver):
         m = len(self.elements)
         # A Hessian is a matrix of |M|^2 D products a row and step.
         self.matrix_free = m > _DENSE_UP_TO or m * m * poset.n_elements > 2**24
+        self._order = poset.max_order
 
-    def solve(self, target, reference, tol, max_iter):
-        """Distributions, residuals and steps for flat rows that need no check."""
+    def solve(self, target, reference, tol, max_iter, settle=False):
+        """Solve for flat rows that need no check; see :class:`_Solver`."""
         refuse_foreign(target, "A projection on the route 'general'")
         start = reference
         if reference is None:
             start = filled(1 / target.shape[1], target.shape, target)
-        return self._tilt(start, target, tol, max_iter)
+        return self._tilt(start, target, tol, max_iter, settle)
 
     def _bases(self, start, target):
         if self.matrix_free or start.all():

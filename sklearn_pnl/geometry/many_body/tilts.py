@@ -6,7 +6,14 @@ expectations of the basis functions equal those of the target.
 
 import numpy as np
 
-from ..._runtime.arrays import namespace, row_dots, some_rows
+from ..._runtime.arrays import (
+    namespace,
+    replaced,
+    row_dots,
+    some_rows,
+    take,
+    to_host,
+)
 from ..coordinates import tilted_exp
 
 
@@ -49,6 +56,33 @@ class ExponentialTilt:
 
     def hessian(self, q, rows):
         return self._basis.covariances(q)
+
+
+class SettledTilt(ExponentialTilt):
+    """A tilt whose residual also bounds how far theta is from the solution.
+
+    The basis is orthonormal at the uniform distribution, so that the variance of a
+    function under ``q`` is at least ``D min(q)`` times its squared coefficients. With
+    the gradient ``g`` the logs of all cells are therefore off by a vector that is, to
+    first order, not longer than ``|g| / (sqrt(D) min(q))``. The residual is the larger
+    one of the residual of the expectations and ``weight`` times this bound.
+    """
+
+    def __init__(self, basis, residual, start, target, tol, weight):
+        super().__init__(basis, residual, start, target)
+        self._tol, self._weight = tol, weight / np.sqrt(target.shape[1])
+
+    def gradient(self, x, q, rows):
+        gradient, residual = super().gradient(x, q, rows)
+        near = np.flatnonzero(to_host(residual <= self._tol))
+        if len(near):
+            xp, some = namespace(gradient), some_rows(gradient, near)
+            bound = self._weight * xp.sqrt(row_dots(some, some))
+            bound = bound / xp.min(some_rows(q, near), axis=1)
+            missed = take(residual, near)
+            bound = xp.where(bound > missed, bound, missed)
+            (residual,) = replaced((residual,), near, (bound,))
+        return gradient, residual
 
 
 class RidgeTilt(ExponentialTilt):
