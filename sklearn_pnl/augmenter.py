@@ -66,7 +66,8 @@ class PNLAugmenter(Augmentation):
 
     value_support : "auto" or None, default="auto"
         Restriction of new values to those of a column: "auto" rounds to whole numbers
-        or to up to four decimals where all training values are so, and copies atoms,
+        or to up to four decimals where all training values are so, keeps a coarser
+        resolution (multiples of 1,000, or of 7 days from a Monday), and copies atoms,
         values that many rows share (such as 0), from a parent. None rounds by types
         alone, the default of the samplers: it ranks better, and looks less natural.
 
@@ -107,7 +108,7 @@ class PNLAugmenter(Augmentation):
         Columns of which the first is never greater than the second.
 
     value_support_ : ValueSupport or None
-        Steps and atoms of the columns; ``print`` lists them.
+        Steps, resolution and atoms of the columns; ``print`` lists them.
 
     integer_features_ : ndarray of int
         Columns that hold integers or booleans, where new values are rounded.

@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from ._runtime.arrays import dense, slices
 from ._runtime.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
 from .constraints.linear import ALMOST
-from .constraints.value_support import off_steps, on_steps
+from .constraints.value_support import off_steps
 from .parents import (
     Batch,
     RowSearch,
@@ -403,7 +403,7 @@ class SparseLineSource(LineSource):
         stepped = np.flatnonzero(structure.steps[c] > 0)
         if len(stepped):
             at = c[stepped]
-            x = on_steps(rows.data[stepped], structure.steps[at])
+            x = structure.rounded(rows.data[stepped], at)
             rows.data[stepped] = np.clip(x, structure.low[at], structure.high[at])
         if self.flags.nnz:
             rows = rows + self._given(i, ~from_j) + self._given(j, from_j)
@@ -429,7 +429,7 @@ def discretize(rows, binary, structure):
     rows[:, structure.binary] = binary
     stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
     if len(stepped):
-        part = on_steps(rows[:, stepped], structure.steps[stepped])
+        part = structure.rounded(rows[:, stepped], stepped)
         low, high = structure.low[stepped], structure.high[stepped]
         rows[:, stepped] = np.clip(part, low, high)
         structure.round_in_order(rows)

@@ -70,7 +70,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     value_support : "auto" or None, default=None
         Restriction of new values to those of a column: "auto" rounds to whole numbers
-        or to up to four decimals where all training values are so, and copies atoms,
+        or to up to four decimals where all training values are so, keeps a coarser
+        resolution (multiples of 1,000, or of 7 days from a Monday), and copies atoms,
         values that many rows share (such as 0), from a parent. None rounds by types
         alone; behind it classifiers rank rows better (``average_precision``,
         ``roc_auc``).

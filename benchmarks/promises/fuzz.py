@@ -74,8 +74,10 @@ REAL = "normal amount missing zeros constant total cents composition ordered cou
 WHOLE = " whole whole_total one_hot flags"
 GROUPS = {
     **dict.fromkeys(["float64", "float32"], REAL + WHOLE),
-    **dict.fromkeys(["pandas", "polars"], REAL + WHOLE + " words words day single"),
-    "int64": WHOLE,
+    **dict.fromkeys(
+        ["pandas", "polars"], REAL + WHOLE + " words words day single grid weeks"
+    ),
+    "int64": WHOLE + " grid",
     "sparse": "zeros one_hot flags total ordered",
 }
 SINGLE = {
@@ -89,6 +91,8 @@ SINGLE = {
     "whole": lambda rng, n, size: rng.poisson(rng.gamma(4.0), n),
     "single": lambda rng, n, size: np.float32(rng.normal(size=n) * size),
     "day": lambda rng, n, size: FIRST_DAY + rng.integers(0, 500, n) * DAY,
+    "grid": lambda rng, n, size: 7 + 50 * rng.integers(0, 80, n),
+    "weeks": lambda rng, n, size: FIRST_DAY + 7 * rng.integers(0, 99, n) * DAY,
 }
 
 
@@ -228,11 +232,13 @@ def _sum(terms, frame):
     return sum(c * frame[name].to_numpy(float) for name, c in terms.items())
 
 
-def broken(table, members, new, ask, extrapolation=0):
+def broken(table, members, new, ask, extrapolation=0, resolution=False):
     """Each promise that new rows of the class ``members`` break, in words."""
     old = table.frame if table.typed else table.frame.astype(table.dtype)
     yield from _types(table, old, members, new)
     yield from _ranges(table, old, new, extrapolation)
+    if resolution and not ask.given:
+        yield from _resolutions(old, new)
     # Of fewer rows equalities may be chance, and none is looked for; nor is one of
     # columns that vary only in rows with missing cells.
     varies = old.nunique() > 1
@@ -312,6 +318,22 @@ def _types(table, old, members, new):
             yield f"categories {' '.join(named)} of no row"
 
 
+def _resolutions(old, new):
+    """Integers and days that lose the common step of many different values."""
+    for name in old:
+        if old[name].dtype.kind not in "iM":
+            continue
+        seen, ours = old[name].to_numpy(), new[name].to_numpy()
+        unit = 1
+        if old[name].dtype.kind == "M":
+            seen, ours = (v.astype("M8[ns]").astype("int64") for v in (seen, ours))
+            unit = 86_400 * 10**9
+        step = np.gcd.reduce(seen - seen.min())
+        is_found = len(np.unique(seen)) >= 12 and step > unit
+        if is_found and ((ours - seen.min()) % step != 0).any():
+            yield f"resolution of {name}"
+
+
 def _ranges(table, old, new, extrapolation):
     for name in old.columns[[d.kind in "iufM" for d in old.dtypes]]:
         low, high = old[name].min(), old[name].max()
@@ -370,7 +392,8 @@ def _attempt(door, table, members, n, ask, extrapolation):
         }
         missed = [what for what, kept in checks.items() if not kept]
     missed += [f"{len(new)} rows for {n}"] * (len(new) != n)
-    return [*missed, *broken(table, members, new, ask, extrapolation)]
+    kept = door == "PNLAugmenter"
+    return [*missed, *broken(table, members, new, ask, extrapolation, kept)]
 
 
 def _kind(error):

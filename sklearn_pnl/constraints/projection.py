@@ -108,8 +108,37 @@ def round_rows(moved, structure, low, high, gaps, held):
     stepped = structure.steps > 0
     if not stepped.any():
         return moved
-    system = structure.system(gaps=gaps)
-    rounded = round_to_steps(moved, structure.steps, system, low, high)
+    system, orders = structure.system(gaps=gaps), structure.disorders(moved, gaps)
+    rounded, broken = moved.copy(), np.ones(len(moved), bool)
+    # A request that the resolution cannot meet is met by multiples of the steps.
+    for part in structure.resolutions():
+        i = np.flatnonzero(broken)
+        of_rows = (x[i] for x in (moved, low, high, gaps, held))
+        rounded[i] = _on_one_resolution(part.take_rows(i), *of_rows)
+        broken[i] = system.take_rows(i).violations(rounded[i]).any(axis=1)
+        disorders = structure.disorders(rounded[i], gaps[i])
+        broken[i] |= (disorders & ~orders[i]).any(axis=1)
+    is_whole = structure.is_whole
+    for i in np.flatnonzero(broken & is_whole.any()):
+        kept = structure.take_rows(i).system(~orders[i], gaps[i])
+        limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
+        near = nearest_whole_row(moved[i], kept, *limits, structure)
+        if near is not None:
+            rounded[i], broken[i] = near, False
+    return np.where(broken[:, None] & ~is_whole, moved, rounded)
+
+
+def _on_one_resolution(structure, moved, low, high, gaps, held):
+    """Round moved rows to the resolution of a structure, or to steps without one."""
+    stepped, system = structure.steps > 0, structure.system(gaps=gaps)
+    ends, grid = (low, high), ()
+    if structure.has_resolution:
+        support = structure.support
+        grid = support.widths, support.origins
+        # Cells that do not move, and atoms, may be on no multiple.
+        stays = held | support.are_atoms(moved)
+        ends = (np.where(stays, moved, end) for end in ends)
+    rounded = round_to_steps(moved, structure.steps, system, *ends, *grid)
     # To the other side where rounding breaks an order; missing cells are in none.
     turned = np.where(gaps, np.nan, rounded)
     structure.round_in_order(turned)
@@ -122,17 +151,7 @@ def round_rows(moved, structure, low, high, gaps, held):
         kept = system.take_rows(off), low[off], high[off]
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
-    orders = structure.disorders(moved, gaps)
-    broken = system.violations(rounded).any(axis=1)
-    broken |= (structure.disorders(rounded, gaps) & ~orders).any(axis=1)
-    is_whole = structure.is_whole
-    for i in np.flatnonzero(broken & is_whole.any()):
-        kept = structure.take_rows(i).system(~orders[i], gaps[i])
-        limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
-        near = nearest_whole_row(moved[i], kept, *limits, structure)
-        if near is not None:
-            rounded[i], broken[i] = near, False
-    return np.where(broken[:, None] & ~is_whole, moved, rounded)
+    return rounded
 
 
 def nearest_whole_row(row, system, low, high, structure):
@@ -250,7 +269,7 @@ def _solve(start, low, high, weights, a, lower, upper, inside):
 # --- values on steps, with their sums ---------------------------------------------
 
 
-def round_to_steps(rows, steps, system, low, high):
+def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
     """Round cells to multiples of steps so that sums are kept.
 
     Of rows that are moved onto constraints; `lines.discretize` rounds all others.
@@ -267,6 +286,8 @@ def round_to_steps(rows, steps, system, low, high):
     system : LinearConstraints
     low, high : ndarray of shape (n, D)
         Limits. A cell whose limits have no multiple between them is not rounded.
+    widths, origins : ndarray of shape (D,) or float
+        Distance and least one of the multiples that cells have, in steps.
 
     Returns
     -------
@@ -275,8 +296,12 @@ def round_to_steps(rows, steps, system, low, high):
         asked for a value between two multiples are at the nearest.
     """
     columns = np.flatnonzero(steps)
-    unit, exact = steps[columns], rows[:, columns] / steps[columns]
-    least, most = steps_between(low[:, columns], high[:, columns], unit)
+    widths, origins = (
+        np.broadcast_to(part, steps.shape)[columns] for part in (widths, origins)
+    )
+    unit, start = steps[columns] * widths, steps[columns] * origins
+    exact = (rows[:, columns] / steps[columns] - origins) / widths
+    least, most = steps_between(low[:, columns] - start, high[:, columns] - start, unit)
     on_steps, settled = least <= most, least >= most
     counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
     a = system.coefficients[:, columns] * unit
@@ -292,7 +317,7 @@ def round_to_steps(rows, steps, system, low, high):
         is_multiple = np.allclose(a[k, cells], weights * smallest, rtol=1e-9, atol=0)
         if not len(cells) or not is_multiple:
             continue
-        total = counts[:, cells] @ weights
+        total = counts[:, cells] @ weights + (weights / unit[cells]) @ start[cells]
         lower, upper = (e[..., k] / smallest for e in (system.lower, system.upper))
         missing = least_change(lower - total, upper - total)
         settled_before = settled[:, cells]
@@ -300,7 +325,8 @@ def round_to_steps(rows, steps, system, low, high):
         part = (x[:, cells] for x in (exact, counts, least, most))
         counts[:, cells] = _largest_remainders(*part, settled_before, weights, missing)
     rounded = rows.copy()
-    rounded[:, columns] = np.where(on_steps, multiples(counts, unit), rows[:, columns])
+    values = multiples(origins + widths * counts, steps[columns])
+    rounded[:, columns] = np.where(on_steps, values, rows[:, columns])
     return rounded
 
 

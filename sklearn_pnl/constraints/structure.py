@@ -18,8 +18,8 @@ from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from .equalities import echelon_of, has_range, search_equalities
-from .linear import ALMOST, LinearConstraints, read_constraints
-from .value_support import find_value_support, off_steps, on_steps
+from .linear import ALMOST, TOL, LinearConstraints, read_constraints
+from .value_support import find_resolution, find_value_support, off_steps, on_steps
 
 # Columns up to which orders are looked for.
 MOST_ORDERED = 500
@@ -167,7 +167,7 @@ class Structure:
         columns = range(prod(table.row_shape))
         names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
         a, ranges = np.zeros((len(system), len(names))), np.ones(len(names))
-        a[:, table.columns] = system.coefficients
+        a[:, table.columns] = _of_times(system.coefficients, self.pivots, table)
         ranges[table.columns] = system.ranges
         values = system.lower + system.coefficients @ table.starts
         return LinearConstraints(a, values, values, names, ranges)
@@ -212,6 +212,27 @@ class Structure:
         first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
         return np.unique(first - 1)
 
+    @property
+    def has_resolution(self):
+        """Whether a column has a resolution that is coarser than its steps."""
+        return self.support is not None and bool((self.support.widths > 1).any())
+
+    @property
+    def sizes(self):
+        """The distance (D,) of neighbouring values; 0 for columns without steps."""
+        return self.steps if self.support is None else self.steps * self.support.widths
+
+    def resolutions(self):
+        """The structure, and the same without a resolution if there is one."""
+        return [self, replace(self, support=None)] if self.has_resolution else [self]
+
+    def rounded(self, values, columns, to=np.rint):
+        """Round values (n, c) of columns on steps to the resolution of the columns."""
+        grid = ()
+        if self.support is not None:
+            grid = self.support.widths[columns], self.support.origins[columns]
+        return on_steps(values, self.steps[columns], to, *grid)
+
     def round_in_order(self, rows):
         """Round, in place, to the other side where rounding violates an order."""
         for p, q in self.ordered:
@@ -219,9 +240,9 @@ class Structure:
             if not wrong.any():
                 continue
             if self.steps[p] > 0:
-                rows[wrong, p] = on_steps(rows[wrong, q], self.steps[p], np.floor)
+                rows[wrong, p] = self.rounded(rows[wrong, q], p, np.floor)
             elif self.steps[q] > 0:
-                rows[wrong, q] = on_steps(rows[wrong, p], self.steps[q], np.ceil)
+                rows[wrong, q] = self.rounded(rows[wrong, p], q, np.ceil)
 
     def restore(self, rows):
         """Rows (n, D), in place, whose dependent columns follow from the others.
@@ -242,10 +263,10 @@ class Structure:
         # A missing cell changes nothing.
         change = np.nan_to_num(rows - before)
         for pivot, coefficients in reversed(self.near):
-            value, step = before[:, pivot].copy(), self.steps[pivot]
+            value, has_steps = before[:, pivot].copy(), self.steps[pivot] > 0
             for column in np.flatnonzero(coefficients):
                 value += coefficients[column] * change[:, column]
-            rows[:, pivot] = on_steps(value, step) if step > 0 else value
+            rows[:, pivot] = self.rounded(value, pivot) if has_steps else value
             change[:, pivot] = np.nan_to_num(rows[:, pivot] - before[:, pivot])
 
     def split_limits(self, n):
@@ -336,8 +357,8 @@ def find_structure(
     if is_flat and with_orders:
         # A column of one value is in no order.
         ends = (np.where(least < most, end, least) for end in (low, high))
-        orders = find_orders(rows, *ends, table.times, order)
-    return Structure(
+        orders = find_orders(rows, *ends, table.scales, order)
+    structure = Structure(
         table.without_rows(), low, high, least, most,
         np.where(binary & (least == 0), width, steps),
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
@@ -345,6 +366,43 @@ def find_structure(
         _blocks(rows[:, binary], least[binary], most[binary], a[:, binary]),
         involved & ~binary, pivots, support, near,
     )  # fmt: skip
+    return _with_resolution(structure, rows)
+
+
+def _with_resolution(structure, rows):
+    """A structure with the resolution of the columns of rows (n, D), if any is kept.
+
+    Equalities go first: each gives a column of the finest values, which has no
+    resolution if the values of the other columns do not lead to the resolution.
+    """
+    support, steps = structure.support, structure.steps
+    sizes = np.where(structure.binary, structure.ranges, steps)
+    if support is not None:
+        support = find_resolution(support, rows, ~structure.reset_together)
+        sizes = np.where(structure.binary, sizes, steps * support.widths)
+    a, pivots = structure.equalities.coefficients, structure.pivots.copy()
+    stepped, moves = (steps > 0) & ~structure.binary, np.abs(a) * sizes
+    usable = ~structure.binary & (np.count_nonzero(a, axis=0) == 1)
+    for k in np.flatnonzero(stepped[pivots]):
+        columns = np.flatnonzero(a[k])
+        finest = columns[usable[columns]]
+        finest = finest[moves[k, finest] <= moves[k, finest].min() * (1 + TOL)]
+        if pivots[k] not in finest:
+            reach = np.abs(a[k, finest]) * structure.ranges[finest]
+            pivots[k] = finest[np.argmax(reach)]
+        if support is not None and stepped[pivots[k]]:
+            places = moves[k, columns] / moves[k, pivots[k]]
+            is_off = np.abs(places - np.rint(places)) > ALMOST
+            if (is_off | (sizes[columns] == 0)).any():
+                support.widths[pivots[k]], support.origins[pivots[k]] = 1.0, 0.0
+    lead = a[np.arange(len(a)), pivots]
+    equalities = replace(
+        structure.equalities,
+        coefficients=a / lead[:, None],
+        lower=structure.equalities.lower / lead,
+        upper=structure.equalities.upper / lead,
+    )
+    return replace(structure, equalities=equalities, pivots=pivots, support=support)
 
 
 # --- limits -----------------------------------------------------------------------
@@ -367,22 +425,22 @@ def limits(least, most, extrapolation, steps, binary):
 # --- orders -----------------------------------------------------------------------
 
 
-def find_orders(rows, low, high, times, order):
+def find_orders(rows, low, high, scales, order):
     """Pairs (m, 2) of columns, the first never above the second in any row.
 
     Only those whose limits overlap, so that a new row could break the order, of columns
-    that are not identical. Where no cell is missing, orders that follow from two others
-    are left out.
+    of one of the ``scales`` (D,) that are not identical. Where no cell is missing,
+    orders that follow from two others are left out.
     """
     varies = low < high
     c = np.flatnonzero(varies)
     if not 2 <= len(c) <= MOST_ORDERED:
         return np.empty((0, 2), int)
     if len(c) < len(varies):
-        return c[find_orders(some_columns(rows, c), low[c], high[c], times[c], order)]
+        return c[find_orders(some_columns(rows, c), low[c], high[c], scales[c], order)]
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
-    may &= times[:, None] == times
+    may &= scales[:, None] == scales
     # Most pairs are out after some rows; the few that are left are looked at in all.
     first = rows[order[:256]]
     for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
@@ -490,6 +548,19 @@ def find_equalities(X: Rows) -> LinearConstraints:
     """
     table = read_table(TableReader(), X, missing=True)
     return find_structure(table, with_orders=False).public_equalities
+
+
+def _of_times(coefficients, pivots, table):
+    """Coefficients (k, D) of times themselves, where numbers count their units.
+
+    Equations about times and numbers have no such form, and stay as they are.
+    """
+    coefficients, units = coefficients.copy(), np.ones(len(table.columns))
+    for j in np.flatnonzero(table.times):
+        units[j] = table.time_scale(j)[1] / np.timedelta64(1, "s")
+    for k in np.flatnonzero(~(coefficients[:, ~table.times] != 0).any(axis=1)):
+        coefficients[k] *= units[pivots[k]] / units
+    return coefficients
 
 
 def resolve_equalities(equalities, table):

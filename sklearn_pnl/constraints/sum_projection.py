@@ -213,6 +213,15 @@ class _Problem:
 
     def rounded(self, moved):
         """Rows on their steps, each on its own, then a step more until sums hold."""
+        for part in self.set.resolutions():
+            self.set = part
+            rows = self.rounded_once(moved)
+            if (self.sums.share_missed(rows) <= self.tol).all():
+                break
+        return rows
+
+    def rounded_once(self, moved):
+        """Rows on the resolution of their set, or on their steps without one."""
         held = self.weights == 0
         rows = round_rows(moved, self.set, self.low, self.high, self.gaps, held)
         # Rows that rounding makes infeasible start as they came.
@@ -237,13 +246,14 @@ class _Problem:
                 size = np.where(usable, np.abs(changes[:, k]), np.inf)
                 finest = int(np.argmin(size))
                 self.step_to(k, moves[finest], changes[finest, k], rows, moved)
-            self.row_by_row(k, done, rows)
+            if not self.set.has_resolution:
+                self.row_by_row(k, done, rows)
             done.append(k)
         return rows
 
     def unit_moves(self):
         """Moves (m, D) by one step in each free column, and in those that follow."""
-        steps, kept = self.set.steps, self.set.system()
+        steps, kept = self.set.sizes, self.set.system()
         a = kept.coefficients[kept.is_equality]
         # Columns without steps follow from the others, then those without sums.
         is_summed = self.sums.coefficients.any(axis=0)

@@ -16,7 +16,7 @@ from .._runtime.validation import (
 )
 from .categories import level_codes
 from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
-from .values import NAMES, count_from_one_start, kind_of
+from .values import NAMES, kind_of, share_scales
 
 # What is said of a column without numbers.
 _NO_NUMBERS = (
@@ -126,6 +126,8 @@ class Table:
         Lower and upper end of the type of each number, infinite without one.
     starts : ndarray of shape (D,)
         What each number counts from: 0 unless it is far, and for times.
+    scales : ndarray of int of shape (D,)
+        Equal for numbers that count from one zero in one unit, and so can be compared.
     integer_features : ndarray of int
         Columns of X that hold integers or Booleans.
     row_numbers : ndarray of int or None
@@ -161,6 +163,8 @@ class Table:
         # Of 64 bits, where the machine has such floats.
         starts = np.array([kind.start for kind in kinds], np.longdouble)
         self.starts = np.where(self.times, 0.0, starts)
+        scales = [kind.scale for kind in kinds]
+        self.scales = np.full(len(self.columns), [*map(scales.index, scales)])
         self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
@@ -354,9 +358,10 @@ class ColumnTable(Table):
         self.shape = self.columns.shape
         of_frame = self.names is not None
         self._kinds = [
-            kind_of(values[j], readers[j].whole, of_frame) for j in self.columns
+            kind_of(values[j], readers[j].whole, of_frame, readers[j].zone is not None)
+            for j in self.columns
         ]
-        count_from_one_start([kind for kind in self._kinds if kind.is_time])
+        share_scales(self._kinds)
         self._set_kinds(self._kinds)
         self._rows = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
@@ -376,8 +381,8 @@ class ColumnTable(Table):
         return self._rows
 
     def time_scale(self, j):
-        """Where number j, a time, counts from, and its unit, as NumPy times."""
-        return self._kinds[j].scale
+        """What 0 and 1 of number j, a time, stand for, as NumPy times."""
+        return self._kinds[j].zero_and_unit
 
     def zone(self, j):
         """The time zone of number j, a date; None of dates without one."""

@@ -1,5 +1,7 @@
 """Convert values of a type to floats and back; times as counts of steps."""
 
+from math import gcd
+
 import numpy as np
 
 # Nanoseconds of units of time.
@@ -8,7 +10,7 @@ UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 NAMES = {"M": "points in time", "m": "lengths of time"}
 
 
-def kind_of(values, whole=None, of_frame=False):
+def kind_of(values, whole=None, of_frame=False, has_zone=False):
     """How values of one type, of a column or an array, are read and restored.
 
     ``whole`` is the type of whole numbers of which some may be missing.
@@ -19,7 +21,7 @@ def kind_of(values, whole=None, of_frame=False):
         is_wide = np.fmax.reduce(np.abs(values), initial=0) > 2.0**53
         return Counts(whole, is_rounded=is_wide)
     if values.dtype.kind in "mM" and of_frame:
-        return Times(values)
+        return Times(values, has_zone)
     if values.dtype.kind in "mM":
         raise ValueError(
             f"Arrays of {values.dtype} are not read: dates and times are columns of "
@@ -32,7 +34,7 @@ def kind_of(values, whole=None, of_frame=False):
         return Counts(values.dtype)
     # Distances from the least are exact, if the greatest is.
     is_wide = high - low > 2**53
-    return Counts(values.dtype, 0 if is_wide else low, is_rounded=is_wide)
+    return Counts(values.dtype, 0 if is_wide else low, is_rounded=is_wide, last=high)
 
 
 class Reals:
@@ -54,10 +56,13 @@ class Reals:
         Whether they are times or lengths of time.
     is_rounded : bool
         Whether they are whole numbers that no start makes exact.
+    scale : tuple
+        The zero and the unit of the numbers: only columns of one scale have an order.
     """
 
     holds, is_time, is_rounded = "numbers", False, False
     step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
+    scale = 0, 1
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
@@ -85,14 +90,23 @@ class Counts:
     start : int
     unit : int
         Length of a step.
+    is_rounded : bool
+    last : int
+        The largest value, if numbers count from a start.
     """
 
     holds, is_time = "numbers", False
     step, precision = 1.0, 0.0
 
-    def __init__(self, dtype, start=0, unit=1, is_rounded=False):
+    def __init__(self, dtype, start=0, unit=1, is_rounded=False, last=0):
         self.dtype, self.is_rounded = np.dtype(dtype), is_rounded
+        self.last = last
         self.count_from(start, unit)
+
+    @property
+    def scale(self):
+        """See :class:`Reals`."""
+        return self.start, self.unit
 
     def count_from(self, start, unit):
         """Count steps of a length from a start."""
@@ -138,27 +152,50 @@ class Times(Counts):
     ----------
     values : ndarray of datetime64 or timedelta64 of shape (n,)
         In UTC.
+    has_zone : bool
+        Whether they are dates of a time zone.
     """
 
     is_time = True
 
-    def __init__(self, values):
+    def __init__(self, values, has_zone=False):
         self._type = values.dtype
         self.holds, self.is_length = NAMES[self._type.kind], self._type.kind == "m"
-        self.time_unit = np.datetime_data(self._type)[0]
+        self.time_unit, self.has_zone = np.datetime_data(self._type)[0], has_zone
         ticks = values[~np.isnat(values)].view(np.int64)
         step = step_of_time(ticks, self.time_unit)
-        start = int(ticks.min()) if len(ticks) else 0
+        self.is_empty = not len(ticks)
+        start, last = (0, 0) if self.is_empty else (int(ticks.min()), int(ticks.max()))
         if self.is_length and start >= 0:
             start %= step
-        super().__init__(np.int64, start, step)
+        super().__init__(np.int64, start, step, last=last)
+
+    def count_from(self, start, unit, step=1):
+        """Count from a start in ticks, of which some make a step of the values."""
+        super().count_from(start, unit)
+        self.step = float(step)
+        self.lowest, self.highest = self.lowest * step, self.highest * step
+
+    @property
+    def span(self):
+        """First time, last time and length of a step, in nanoseconds."""
+        length = UNITS[self.time_unit]
+        return self.start * length, self.last * length, self.unit * length
 
     @property
     def scale(self):
-        """Where counting starts, and the length of a step, as NumPy times."""
+        """See :class:`Reals`."""
+        start, _, unit = self.span
+        return self._type.kind, self.has_zone, start, unit // int(self.step)
+
+    @property
+    def zero_and_unit(self):
+        """What number 0 stands for, and the unit of the numbers, as NumPy times."""
         as_time = np.timedelta64 if self.is_length else np.datetime64
-        step = np.timedelta64(int(self.unit), self.time_unit)
-        return as_time(int(self.start), self.time_unit), step
+        tick = self.scale[-1]
+        name, length = next(pair for pair in UNITS.items() if tick % pair[1] == 0)
+        unit = np.timedelta64(tick // length, name)
+        return as_time(int(self.start), self.time_unit), unit
 
     def read(self, values):
         """Numbers of values in any unit, NaN where they are missing."""
@@ -167,26 +204,63 @@ class Times(Counts):
         if np.abs(whole[~missing] * length).max(initial=0) >= 2.0**63:
             raise ValueError(f"There are times beyond the {self._type} of fit.")
         whole = values.astype(self._type).view(np.int64)
-        return np.where(missing, np.nan, super().read(whole))
+        return np.where(missing, np.nan, self.step * super().read(whole))
 
     def restore(self, numbers):
         """Values of numbers, in UTC, NaT where they are missing."""
         missing = np.isnan(numbers)
-        values = super().restore(np.where(missing, 0, numbers)).view(self._type)
+        steps = np.where(missing, 0, numbers) / self.step
+        values = super().restore(steps).view(self._type)
         return np.where(missing, np.array("NaT", values.dtype), values)
 
 
-def count_from_one_start(times):
-    """Count points in time from the first one of a table, if whole steps lead there.
+def share_scales(kinds):
+    """Let columns that can be compared count from one zero in one unit.
 
-    An equality between an end, a start and a length then has no constant.
+    Points in time with and without a zone, lengths of time, and integers beyond 2^53
+    are compared among themselves. An equality between an end, a start and a length
+    then has no constant, and the order of two columns is the order of their numbers.
     """
-    points = [kind for kind in times if not kind.is_length]
-    first = min((kind.start * UNITS[kind.time_unit] for kind in points), default=0)
-    for kind in points:
-        start, rest = divmod(first, UNITS[kind.time_unit])
-        if rest == 0 and (kind.start - start) % kind.unit == 0:
-            kind.count_from(start, kind.unit)
+    groups = {}
+    for kind in kinds:
+        if kind.is_time and not kind.is_empty:
+            groups.setdefault((kind.is_length, kind.has_zone), []).append(kind)
+    for times in groups.values():
+        _share_ticks(times)
+    far = [kind for kind in kinds if kind.start != 0 and not kind.is_time]
+    first = min((kind.start for kind in far), default=0)
+    if max((kind.last for kind in far), default=0) - first <= 2**53:
+        for kind in far:
+            kind.count_from(first, 1)
+
+
+def _share_ticks(times):
+    """Let times of one sort count from one zero in ticks of one length.
+
+    The zero is before all times, a number of the longest steps away from the column
+    that has them. Columns with other phases have shorter steps, which lead to the zero.
+    """
+    spans = [kind.span for kind in times]
+    start, _, longest = max(spans, key=lambda span: span[2])
+    zero = start + (min(span[0] for span in spans) - start) // longest * longest
+    steps = [gcd(unit, first - zero) for first, _, unit in spans]
+    tick = gcd(*steps)
+    reach = max(last for _, last, _ in spans) - zero
+    # A column stays as it is if its type, or floats, cannot hold the common ticks.
+    stays = [
+        zero % UNITS[kind.time_unit] != 0
+        or abs(zero) >= 2**63 * UNITS[kind.time_unit]
+        or (reach > tick * 2**53 and last - first <= unit * 2**53 and unit == tick)
+        for kind, (first, last, unit) in zip(times, spans, strict=True)
+    ]
+    if any(stays):
+        rest = [kind for kind, out in zip(times, stays, strict=True) if not out]
+        if rest:
+            _share_ticks(rest)
+        return
+    for kind, step in zip(times, steps, strict=True):
+        length = UNITS[kind.time_unit]
+        kind.count_from(zero // length, step // length, step // tick)
 
 
 def step_of_time(ticks, unit):

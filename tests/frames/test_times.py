@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _containers import equal, in_container, read, there_and_back
 
+from sklearn_pnl import ColumnConstraint, PNLAugmenter
 from sklearn_pnl.frames.values import step_of_time
 
 pd = pytest.importorskip("pandas")
@@ -100,3 +101,124 @@ def test_times_in_other_units_are_read(one, other):
     Y = pd.DataFrame({"t": days.as_unit(other), "took": X["took"].dt.as_unit(other)})
     apart = table.read(Y + later) - table.numbers()
     np.testing.assert_allclose(apart, 1 / 86_400, rtol=1e-9)
+
+
+# --- times of different units and zeros -------------------------------------------
+
+START = pd.Timestamp("2024-01-05")
+
+
+def new_rows(X, container="pandas", n=1000, **settings):
+    augmenter = PNLAugmenter(**settings).fit(in_container(X, container))
+    new = augmenter.sample(n, random_state=0)
+    return augmenter, new if container == "pandas" else new.to_pandas()
+
+
+def days(counts):
+    return pd.to_timedelta(counts, "D")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("value_support", ["auto", None])
+def test_lengths_of_different_units_are_compared_as_times(container, value_support):
+    rng = np.random.default_rng(0)
+    booked = rng.integers(1, 30, 300)
+    worked = (86_400 * booked * rng.uniform(0.7, 1, 300)).astype(int)
+    worked = pd.to_timedelta(worked, "s").as_unit("s")
+    X = pd.DataFrame({"booked": days(booked).as_unit("ns"), "worked": worked})
+    augmenter, new = new_rows(X, container, value_support=value_support)
+    assert augmenter.orders_ == [("worked", "booked")]
+    assert (new["worked"] <= new["booked"]).all()
+    assert (new["booked"] % pd.Timedelta("1D") == pd.Timedelta(0)).all()
+    X = in_container(X, container)
+    assert equal(there_and_back(read(X)), X)
+
+
+@pytest.mark.parametrize("shift", ["0h", "12h", "-5h"])
+def test_dates_are_compared_next_to_a_column_of_times(shift):
+    rng = np.random.default_rng(0)
+    start = START + days(rng.integers(0, 300, 300))
+    end = start + days(1 + rng.integers(0, 20, 300)) + pd.Timedelta(shift)
+    made = pd.Timestamp("2024-01-01 08:15:30")
+    made = made + pd.to_timedelta(rng.integers(0, 10**7, 300), "s")
+    X = pd.DataFrame({"start": start, "end": end, "made": made})
+    augmenter, new = new_rows(X)
+    assert augmenter.orders_ == [("start", "end")]
+    assert (new["start"] <= new["end"]).all()
+    for name in ("start", "end"):
+        assert (new[name].dt.normalize() == new[name] - X[name].dt.hour[0] * HOUR).all()
+
+
+HOUR = pd.Timedelta("1h")
+
+
+def test_times_of_a_zone_are_compared_among_themselves():
+    rng = np.random.default_rng(0)
+    start = START + days(rng.integers(0, 300, 300))
+    end = start + pd.to_timedelta(rng.integers(0, 2000, 300), "min")
+    berlin = start.tz_localize("Europe/Berlin")
+    tokyo = end.tz_localize("Europe/Berlin", ambiguous=True, nonexistent=HOUR)
+    tokyo = tokyo.tz_convert("Asia/Tokyo")
+    tokyo = tokyo.where(tokyo >= berlin, berlin.tz_convert("Asia/Tokyo"))
+    X = pd.DataFrame({"start": berlin, "end": tokyo, "plain": start + days(400)})
+    augmenter, new = new_rows(X)
+    assert augmenter.orders_ == [("start", "end")]
+    assert (new["start"] <= new["end"]).all()
+
+
+def test_points_lengths_and_numbers_are_in_no_order():
+    rng = np.random.default_rng(0)
+    k = rng.integers(0, 100, 300)
+    X = pd.DataFrame(
+        {
+            "number": k + rng.uniform(size=300),
+            "point": pd.Timestamp(0) + days(k + rng.integers(0, 5, 300)),
+            "length": days(k + rng.integers(5, 10, 300)),
+        }
+    )
+    assert new_rows(X, n=10)[0].orders_ == []
+
+
+def test_a_column_keeps_what_common_ticks_would_round():
+    rng = np.random.default_rng(0)
+    fine = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 10**15, 50))
+    wide = pd.Timestamp("1800-01-01") + days(rng.integers(0, 10**5, 50))
+    X = pd.DataFrame({"fine": fine, "wide": wide, "seconds": wide.as_unit("s")})
+    table = read(X)
+    assert equal(there_and_back(table), X)
+    assert table.scales[0] != table.scales[1] == table.scales[2]
+
+
+def test_integers_beyond_floats_are_compared_as_they_are():
+    rng = np.random.default_rng(0)
+    first = 2**60 + rng.integers(0, 10**6, 300)
+    X = pd.DataFrame({"first": first, "last": first + rng.integers(1, 10**4, 300)})
+    augmenter, new = new_rows(X)
+    assert augmenter.orders_ == [("first", "last")]
+    assert (new["first"] <= new["last"]).all()
+
+
+@pytest.mark.parametrize("of_start, of_took", [(1, 60), (60, 1), (1440, 60), (15, 45)])
+def test_an_end_is_a_start_and_a_length_of_any_units(of_start, of_took):
+    rng = np.random.default_rng(0)
+    start = START + pd.to_timedelta(of_start * rng.integers(0, 3000, 300), "min")
+    took = pd.to_timedelta(of_took * rng.integers(1, 40, 300), "min")
+    X = pd.DataFrame({"start": start, "end": start + took, "took": took})
+    augmenter, new = new_rows(X, n=300)
+    assert "end = start + took" in str(augmenter.equalities_)
+    assert (new["end"] - new["start"] == new["took"]).all()
+    assert (new["took"] % (of_took * pd.Timedelta("1min")) == pd.Timedelta(0)).all()
+    assert len(new.merge(X)) < 30
+    # What is printed can be given.
+    given = PNLAugmenter(equalities=augmenter.equalities_).fit(X)
+    assert str(given.equalities_) == str(augmenter.equalities_)
+
+
+def test_constraints_on_times_of_different_units():
+    rng = np.random.default_rng(0)
+    booked = days(rng.integers(1, 30, 300))
+    worked = pd.to_timedelta(rng.integers(1, 10**6, 300), "s")
+    X = pd.DataFrame({"booked": booked, "worked": worked})
+    least = ColumnConstraint({"booked": 1, "worked": -1}, lower=pd.Timedelta("1D"))
+    new = PNLAugmenter().fit(X).sample(300, constraints=least, random_state=0)
+    assert (new["booked"] - new["worked"] >= pd.Timedelta("1D")).all()
