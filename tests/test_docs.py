@@ -101,7 +101,3 @@ def test_the_reference_lists_every_public_name():
     assert {*sklearn_pnl.__all__, *sklearn_pnl.geometry.__all__} - listed == {
         "geometry"
     }
-
-
-def test_pages_are_short():
-    assert sum(len(text.split()) for text in TEXTS.values()) <= 35_000
