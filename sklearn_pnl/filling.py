@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.impute import KNNImputer
+from sklearn.utils import gen_batches
 
 from ._runtime.arrays import BLOCK_CELLS
 from ._runtime.blocks import ends_seen, map_blocks
 from ._runtime.validation import errors_naming, warn_missed, warn_unconverged, warn_user
 from .codec import free_mask, lay_out
-from .constraints.linear import ALMOST, ROUNDINGS, read_constraints
+from .constraints.linear import ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows
 from .constraints.structure import Structure, resolve_equalities
 from .frames import TableReader, read_table
@@ -24,27 +23,80 @@ from .geometry import complete
 from .geometry.many_body.observed import checked_modes
 
 
+# Pairs of rows whose distances are in memory at once, 8 MiB of them.
+_PAIRS = 2**20
+# Products round by the size of a block; a summand of this size rounds all alike.
+_COARSE = 2.0**13
+
+
 class NearRows:
     """Means of the training rows (n, D) nearest to others, where cells are missing.
 
-    Euclidean over what both rows have, columns divided by their range.
+    The values are those of :class:`~sklearn.impute.KNNImputer` for columns divided by
+    their range. Distances are Euclidean over the cells that both rows have, times the
+    share of these cells. With more than ``n_candidates`` training rows, only a random
+    subset is searched; each column has ``n_neighbors`` values in the subset.
     """
 
-    def __init__(self, rows, n_neighbors):
+    def __init__(self, rows, n_neighbors, n_candidates=None):
+        self._k = n_neighbors
         # Columns without a value have no range.
         self._low, high = ends_seen(rows)
         self._unit = np.where(high > self._low, high - self._low, 1.0)
-        self._imputer = KNNImputer(n_neighbors=n_neighbors, keep_empty_features=True)
-        # Returns an array even if data frames are the global output of scikit-learn.
-        self._imputer.set_output(transform="default")
-        self._imputer.fit((rows - self._low) / self._unit)
+        rows = (rows - self._low) / self._unit
+        seen = ~np.isnan(rows)
+        n_seen = np.maximum(seen.sum(axis=0), 1)
+        self._mean = np.where(seen, rows, 0.0).sum(axis=0) / n_seen
+        if n_candidates is not None and n_candidates < len(rows):
+            order = np.random.default_rng(0).permutation(len(rows))
+            first = seen[order]
+            chosen = (first & (np.cumsum(first, axis=0) <= n_neighbors)).any(axis=1)
+            chosen[:n_candidates] = True
+            among = np.sort(order[chosen])
+            rows, seen = rows[among], seen[among]
+        self._seen, self._cells = seen, np.where(seen, rows, 0.0)
 
     def transform(self, rows):
         """Rows (n, D) with means of near ones where cells are missing."""
-        # Distances in chunks that fit the caches take half as long.
-        with config_context(working_memory=16):
-            filled = self._imputer.transform((rows - self._low) / self._unit)
+        filled = (rows - self._low) / self._unit
+        # Distances in blocks that fit the caches take half as long.
+        for block in gen_batches(len(rows), max(1, _PAIRS // len(self._cells))):
+            self._fill(filled[block])
         return filled * self._unit + self._low
+
+    def _fill(self, rows):
+        """Fill the missing cells of rows (b, D) in place, in units of the ranges."""
+        seen = ~np.isnan(rows)
+        cells, missing = np.where(seen, rows, 0.0), ~seen
+        gaps = self._squared_gaps(cells, seen)
+        for j in np.flatnonzero(missing.any(axis=0)):
+            todo, donors = np.flatnonzero(missing[:, j]), self._seen[:, j].nonzero()[0]
+            k = min(self._k, len(donors))
+            if not k:
+                rows[todo, j] = self._mean[j]
+                continue
+            of_donors = gaps[np.ix_(todo, donors)]
+            near = np.argpartition(of_donors, k - 1, axis=1)[:, :k]
+            is_near = np.isfinite(np.take_along_axis(of_donors, near, axis=1))
+            values, n_near = self._cells[donors[near], j], is_near.sum(axis=1)
+            mean = (values * is_near).sum(axis=1) / np.maximum(n_near, 1)
+            rows[todo, j] = np.where(n_near > 0, mean, self._mean[j])
+
+    def _squared_gaps(self, cells, seen):
+        """Mean squared difference (b, n) over common cells, plus a constant.
+
+        Infinite for rows without common cells.
+        """
+        given = np.hstack([cells * cells, -2 * cells, seen])
+        kept = np.hstack([self._seen, self._cells, self._cells**2])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = given @ kept.T
+            n_common = seen.astype(float) @ self._seen.T.astype(float)
+            gaps = np.maximum(gaps, 0, out=gaps)
+            np.divide(gaps, n_common, out=gaps)
+        gaps += _COARSE
+        gaps[n_common == 0] = np.inf
+        return gaps
 
 
 class TableFiller:
@@ -84,7 +136,8 @@ class TableFiller:
         rounding = single * np.maximum(np.abs(low), np.abs(high))
         self._rounding = np.abs(self._system.coefficients) @ rounding
         if imputer.imputer is None:
-            self._imputer = NearRows(rows, imputer.n_neighbors or 5)
+            k = imputer.n_neighbors or 5
+            self._imputer = NearRows(rows, k, imputer.n_candidates)
         else:
             self._imputer = clone(imputer.imputer).set_output(transform="default")
             self._imputer.fit(rows)
@@ -98,7 +151,7 @@ class TableFiller:
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
         filled = self._project(np.where(missing, guess, rows), missing)
-        room = ALMOST * self._system.scale + ROUNDINGS * self._rounding
+        room = self._system.rounding(filled) + ROUNDINGS * self._rounding
         unmet = self._system.violations(filled, room)
         off = np.flatnonzero(unmet.any(axis=1))
         if len(off):
@@ -160,7 +213,15 @@ class TensorFiller:
             "max_iter": imputer.max_iter,
         }
         k = imputer.n_neighbors
-        self._near = None if k is None else NearRows(rows, k)
+        self._near = None if k is None else NearRows(rows, k, imputer.n_candidates)
+        n_left_out = self.mask.size - 1 - self.mask.sum()
+        if k is imputer.poset is imputer.base is None and n_left_out <= 0:
+            warn_user(
+                f"ManyBodyImputer: order={imputer.order_!r} keeps all interactions of "
+                f"rows of shape {imputer.input_shape_}, so that observed cells do not "
+                "determine a missing cell. Choose a smaller order, or set n_neighbors. "
+                "A single tensor is one row: pass X[None]."
+            )
 
     def fill(self, rows, missing, numbers):
         """Rows, which messages name by their numbers, filled; and the Newton steps."""

@@ -43,7 +43,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
               + \frac{\alpha M}{2} \|\theta\|^2 ,
 
     theta on the elements up to that order, ``M`` the mass observed. A single tensor X
-    is one row: pass ``X[None]``. Vectors whose cells have modes are reshaped before:
+    is one row: pass ``X[None]``, because the first axis of ``X`` always counts rows. A
+    warning states when an order keeps all interactions of a row, as an order of 2 does
+    for matrices. Vectors whose cells have modes are reshaped before:
     ``X.reshape(-1, 5, 3, 2, 2)``.
 
     **Without one** (a plain table) missing cells are those of ``imputer``, projected
@@ -73,9 +75,15 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         reference ``r``; None is a flat one, for which rows do not depend on others.
         Distances are Euclidean over cells of both rows, columns divided by their range.
 
+    n_candidates : int or None, default=16384
+        Number of training rows among which near rows are searched. A larger training
+        set is replaced by a random subset of its rows, chosen with a fixed seed. None
+        searches all rows; the run time is then quadratic in the number of rows.
+
     imputer : transformer, default=None
         What fills the cells of a table first: any imputer of scikit-learn that keeps
-        all columns. None is :class:`~sklearn.impute.KNNImputer` with ``n_neighbors``.
+        all columns. None is the mean of ``n_neighbors`` near rows, as in
+        :class:`~sklearn.impute.KNNImputer`.
 
     equalities : "auto", constraints or None, default="auto"
         Equalities that the rows of ``fit`` satisfy, of a table; "auto" are those of
@@ -169,6 +177,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
         "n_neighbors": [COUNT, None],
+        "n_candidates": [COUNT, None],
         "imputer": [InstanceWith(["fit", "transform"]), None],
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
@@ -185,6 +194,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         base: ArrayLike | None = None,
         poset: Any = None,
         n_neighbors: int | None = None,
+        n_candidates: int | None = 2**14,
         imputer: Any = None,
         equalities: Any = "auto",
         constraints: Any = None,
@@ -199,6 +209,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.base = base
         self.poset = poset
         self.n_neighbors = n_neighbors
+        self.n_candidates = n_candidates
         self.imputer = imputer
         self.equalities = equalities
         self.constraints = constraints
@@ -291,14 +302,17 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Refuse parameters of tensors for tables, and of tables for tensors."""
         unused = _OF_TENSORS if self._is_table else _OF_TABLES
         if self.imputer is not None:
-            unused = (*unused, "n_neighbors")
+            unused = (*unused, "n_neighbors", "n_candidates")
+        if not self._is_table and self.n_neighbors is None:
+            unused = (*unused, "n_candidates")
         defaults = type(self)().get_params(deep=False)
         for name in unused:
             if not np.array_equal(getattr(self, name), defaults[name]):
                 raise ValueError(
-                    f"{name}= changes nothing, as order={self.order!r} reads rows of "
-                    f"shape {self.input_shape_} (None is for tables), or beside "
-                    "imputer=: leave it out."
+                    f"{name}={getattr(self, name)!r} has no effect with order="
+                    f"{self.order!r}, n_neighbors={self.n_neighbors!r} and imputer="
+                    f"{self.imputer!r} on rows of shape {self.input_shape_}. Remove "
+                    f"{name}, or set order=None if the rows are those of a table."
                 )
 
     def _checked(self, X, *, reset):

@@ -444,3 +444,77 @@ def test_small_units_lose_no_equality(unit):
     gaps[lost] = X[lost]
     filled = ManyBodyImputer().fit_transform(gaps)
     assert_allclose(filled[:, 0] + filled[:, 1], filled[:, 2], rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_near_rows_are_those_of_knn_imputer(share):
+    rng = np.random.default_rng(0)
+    X = hidden(rng, rng.normal(size=(300, 5)), share)
+    X = X[~np.isnan(X).all(axis=1)]
+    span = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+    filled = ManyBodyImputer(equalities=None, n_candidates=None).fit_transform(X)
+    assert_allclose(filled, KNNImputer().fit_transform(X / span) * span, rtol=1e-9)
+
+
+def test_rows_that_are_equally_near_do_not_depend_on_the_rows_of_a_call():
+    rng = np.random.default_rng(0)
+    X = hidden(rng, rng.integers(0, 4, (400, 5)) / 10)
+    X = X[~np.isnan(X).all(axis=1)]
+    imputer = ManyBodyImputer(equalities=None).fit(X)
+    filled = imputer.transform(X)
+    for i in range(0, len(X), 20):
+        assert_array_equal(imputer.transform(X[i : i + 1])[0], filled[i])
+
+
+def test_near_rows_are_searched_among_candidates():
+    """A column with few values keeps as many of them as there are neighbours."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    gaps = hidden(rng, X)
+    gaps[np.isnan(gaps).all(axis=1)] = 0
+    gaps[10:, 2], gaps[:10, 2] = np.nan, np.arange(10)
+    settings = {"equalities": None, "n_neighbors": 10}
+    some = ManyBodyImputer(n_candidates=200, **settings).fit_transform(gaps)
+    again = ManyBodyImputer(n_candidates=200, **settings).fit_transform(gaps)
+    full = ManyBodyImputer(n_candidates=None, **settings).fit_transform(gaps)
+    assert_array_equal(some, again)
+    assert not np.array_equal(some, full)
+    assert_allclose(some[10:, 2], 4.5)
+    hole = np.isnan(gaps[:, 1]) & ~np.isnan(gaps[:, 0])
+    assert np.abs(some - X)[hole, 1].mean() < 0.25
+
+
+def test_sums_of_small_counts_are_met_next_to_sums_of_amounts():
+    rng = np.random.default_rng(0)
+    amounts, counts = rng.lognormal(8, 2.5, (200, 2)), rng.integers(1, 6, (200, 3))
+    sums = amounts.sum(axis=1), counts.sum(axis=1)
+    X = np.column_stack([amounts, sums[0], counts, sums[1]]).astype(float)
+    gaps = X.copy()
+    gaps[::4, [2, 4]] = np.nan
+    filled = ManyBodyImputer().fit_transform(gaps)
+    assert_allclose(filled[:, [2, 4]], X[:, [2, 4]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("largest", [1e3, 1e6, 1e8])
+def test_contradictions_that_are_small_next_to_the_range_are_reported(largest):
+    rng = np.random.default_rng(0)
+    parts = rng.integers(1, 1000, (60, 2)).astype(float)
+    X = np.column_stack([parts, parts.sum(axis=1), rng.gamma(2, 5, 60)])
+    X[3, :3] = largest, largest, 2 * largest
+    X[0, 2], X[0, 3] = X[0, 2] + 1, np.nan
+    total = ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0)
+    with pytest.warns(ConvergenceWarning, match="the first is row 0"):
+        ManyBodyImputer(equalities=None, constraints=total).fit_transform(X)
+
+
+def test_a_tensor_without_an_axis_of_rows_is_told():
+    rng = np.random.default_rng(0)
+    X = hidden(rng, rng.gamma(2.0, size=(4, 5, 6)))
+    ManyBodyImputer(2).fit(X[None])
+    with pytest.warns(UserWarning, match=r"shape \(5, 6\).* pass X\[None\]"):
+        ManyBodyImputer(2).fit(X)
+    with pytest.warns(UserWarning, match="keeps all interactions"):
+        ManyBodyImputer(1).fit(X[0])
+    ManyBodyImputer(1).fit(X)
+    ManyBodyImputer(2, n_neighbors=2).fit(X)

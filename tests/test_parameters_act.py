@@ -295,6 +295,7 @@ IMPUTER = {
     "base": [FREE],
     "poset": [chain_poset(12)],
     "n_neighbors": [2],
+    "n_candidates": [3],
     "imputer": [SimpleImputer(), None],
     "equalities": [None],
     "constraints": [LEAST],

@@ -1,6 +1,8 @@
 """Rows moved least into a feasible set, then rounded to the steps of its columns."""
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
@@ -212,17 +214,21 @@ def nearest_rows(start, weights, system, low, high):
     """
     rows = np.clip(start, low, high)
     low, high = (np.where(weights == 0, rows, end) for end in (low, high))
-    columns = np.flatnonzero(system.coefficients.any(axis=0))
-    # In these units weights are about 1; columns that stay have those of the others.
-    units = np.sqrt(weights[:, columns].max(axis=0, initial=0.0))
-    units[units == 0] = units.max(initial=0.0) or 1.0
+    parts = unrelated_parts(system.coefficients)
     # Inequalities are aimed at from inside, so that rounding does not cross them; where
     # there is no room inside, the ends themselves are good enough.
     for inside in (True, False):
         missed = system.violations(rows, inside=inside)
-        off = np.flatnonzero(missed.any(axis=1))
-        if len(off) and len(columns):
-            cells, part = np.ix_(off, columns), system.take_rows(off)
+        # One scale per row and part: sums of other units would be met less exactly.
+        for columns, which in parts:
+            off = np.flatnonzero(missed[:, which].any(axis=1))
+            if not len(off):
+                continue
+            # In these units weights are about 1; columns that stay have those of the
+            # others.
+            units = np.sqrt(weights[:, columns].max(axis=0))
+            units[units == 0] = units.max() or 1.0
+            cells, part = np.ix_(off, columns), system.take_rows(off).select(which)
             arrays = start[cells], low[cells], high[cells], weights[cells] / units
             scaled = (x / units for x in arrays)
             asked = part.coefficients[:, columns] * units, part.lower, part.upper
@@ -231,6 +237,20 @@ def nearest_rows(start, weights, system, low, high):
             moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
             rows[cells] = np.clip(moved, *arrays[1:3])
     return rows, ~system.violations(rows, inside=False)
+
+
+def unrelated_parts(a):
+    """Return the columns and the constraints of each part of a system (k, D).
+
+    Constraints of different parts have no column in common.
+    """
+    if not a.shape[0]:
+        return []
+    links = csr_array(a != 0)
+    n_parts, part = connected_components(links @ links.T, directed=False)
+    each = [np.flatnonzero(part == i) for i in range(n_parts)]
+    found = [(np.unique(links[which].indices), which) for which in each]
+    return [(columns, which) for columns, which in found if len(columns)]
 
 
 def _solve(start, low, high, weights, a, lower, upper, inside):
