@@ -22,7 +22,6 @@ from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes
 
-
 # Pairs of rows whose distances are in memory at once, 8 MiB of them.
 _PAIRS = 2**20
 # Products round by the size of a block; a summand of this size rounds all alike.

@@ -31,7 +31,7 @@ class SampleComparison(TableReport):
 
     Parameters
     ----------
-    n_train, n_test : int
+    n_train, n_new, n_test : int
         Numbers of rows; ``n_test`` is 0 without ``X_test``.
     findings : tuple of Finding
         For each criterion the status, value, baseline, threshold and reason.
@@ -44,13 +44,17 @@ class SampleComparison(TableReport):
     correlation_difference : ndarray of shape (n_correlated, n_correlated)
         Pearson correlations of new minus those of training rows; nan where a feature is
         constant in the latter. Where it is constant in new rows alone, they count as 0.
-    distance : ndarray of shape (n_new,)
-        From each new row to the closest training row, in training standard deviations.
-    closest : ndarray of int of shape (n_new,)
-        That training row.
-    baseline_distance : ndarray of shape (n_test,), or (n_train,) without ``X_test``
-        From each test row to the closest training row, or from each training row to
-        the closest other one.
+    compared : ndarray of int of shape (n_compared,)
+        Numbers of the new rows whose distances were computed: all of at most 10,000,
+        otherwise 10,000 that are drawn at random.
+    distance : ndarray of shape (n_compared,)
+        From each of these rows to the closest training row, in training standard
+        deviations.
+    closest : ndarray of int of shape (n_compared,)
+        Number of that training row.
+    baseline_distance : ndarray of shape (n_baseline,)
+        From test rows to the closest training row or, without ``X_test``, from training
+        rows to the closest other training row. At most 10,000 rows drawn at random.
     fold_auc : ndarray of shape (n_folds,)
         Area under the ROC curve of the classifier in each fold; empty where the rows
         do not suffice for two folds.
@@ -77,20 +81,17 @@ class SampleComparison(TableReport):
     _digits: ClassVar[int] = 3
 
     n_train: int
+    n_new: int
     n_test: int
     findings: tuple
     features: FeatureComparison
     correlation_features: np.ndarray
     correlation_difference: np.ndarray
+    compared: np.ndarray
     distance: np.ndarray
     closest: np.ndarray
     baseline_distance: np.ndarray
     fold_auc: np.ndarray
-
-    @property
-    def n_new(self) -> int:
-        """Number of new rows."""
-        return len(self.distance)
 
     @property
     def verdict(self) -> str:
@@ -252,8 +253,10 @@ def compare_samples(
     tails is judged from 6 rows times its kurtosis on.
 
     Features that are constant in ``X`` keep their units in distances. Of more than
-    200 features, 200 drawn at random have their correlations compared. Where there
-    are many features, distances cost a comparison for each pair of rows. Rows are held
+    200 features, 200 drawn at random have their correlations compared. Of more than
+    10,000 rows of a sample, 10,000 drawn at random have their closest rows searched,
+    among all rows of the other sample. Where there are many features, distances cost
+    a comparison for each pair of rows. Rows are held
     in float64, as they are and standardised; those of sparse matrices too.
 
     References
@@ -286,8 +289,6 @@ def compare_samples(
     train, new, test = map(samples.get, ("X", "X_new", "X_test"))
     n_train, pair = len(train), (train.features, new.features)
     numbers = features.compare_features(names, *pair)
-    distance, closest = nearness.nearest(train, new, n_jobs)
-    baseline_distance = nearness.nearest(train, test, n_jobs)[0]
     # The mean over pairs needs no more features.
     correlated = np.sort(rng.permutation(len(names))[:200])
     difference = features.correlation_difference(*(x[:, correlated] for x in pair))
@@ -298,15 +299,23 @@ def compare_samples(
     baseline_change = features.baseline_change(
         real, n_train, len(new), correlated, max_samples, rng
     )
+    of_train, compared = (nearness.choose_rows(len(s), rng) for s in (train, new))
+    distance, closest = nearness.nearest(train, new.points[compared], n_jobs)
+    if test is None:
+        test_points = None
+        baseline_distance = nearness.distance_to_others(train, of_train, n_jobs)
+    else:
+        test_points = test.points[nearness.choose_rows(len(test), rng)]
+        baseline_distance = nearness.nearest(train, test_points, n_jobs)[0]
     findings = (
         nearness.judge_copies(samples),
         nearness.judge_closeness(distance, baseline_distance),
-        nearness.judge_membership(train, test, new, n_jobs),
+        nearness.judge_membership(train.points[of_train], test_points, new, n_jobs),
         *features.judge_features(numbers, *pair, train.n_numbers),
         features.judge_correlations(difference, baseline_change),
         detection,
     )
     return SampleComparison(
-        n_train, len(real) - n_train, findings, numbers, correlated, difference,
-        distance, closest, baseline_distance, fold_auc,
+        n_train, len(new), len(real) - n_train, findings, numbers, correlated,
+        difference, compared, distance, closest, baseline_distance, fold_auc,
     )  # fmt: skip

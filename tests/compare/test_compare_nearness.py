@@ -175,3 +175,26 @@ def test_too_few_rows_are_named(name, n):
     rows = dict.fromkeys(["X", "X_new", "X_test"], np.eye(9))
     with pytest.raises(ValueError, match=f"{name} has {n} rows"):
         compare_samples(**rows | {name: np.eye(9)[:n]})
+
+
+def test_a_random_subset_of_many_rows_is_compared_with_all_rows(monkeypatch):
+    X, X_new, X_test = draw(0, 400), draw(1, 300), draw(2, 200)
+    full = compare_samples(X, X_new, X_test=X_test, random_state=0)
+    assert_array_equal(full.compared, np.arange(300))
+    monkeypatch.setattr("sklearn_pnl.compare.nearness.MOST_ROWS", 150)
+    found = compare_samples(X, X_new, X_test=X_test, random_state=0)
+    assert (found.n_train, found.n_new, found.n_test) == (400, 300, 200)
+    assert len({*found.compared.tolist()}) == 150
+    assert_allclose(found.distance, slow_distances(X, X_new)[found.compared])
+    assert np.isin(found.baseline_distance, full.baseline_distance).all()
+    assert found["membership"].value == pytest.approx(full["membership"].value, abs=0.1)
+    alone = compare_samples(X, X_new, random_state=0).baseline_distance
+    among = np.abs(slow_distances(X, X, True) - alone[:, None]).min(axis=1)
+    assert len(alone) == 150 and among.max() < 1e-9
+
+
+def test_repeated_rows_are_not_their_own_neighbours(monkeypatch):
+    monkeypatch.setattr("sklearn_pnl.compare.nearness.MOST_ROWS", 20)
+    X = np.repeat(draw(0, 20), 3, axis=0)
+    found = compare_samples(X, draw(1, 30), random_state=0)
+    assert_array_equal(found.baseline_distance, np.zeros(20))
