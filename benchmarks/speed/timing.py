@@ -69,10 +69,11 @@ def peak(setup, job):
     return anything that holds on to what it made.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure, setup, job).result()
+        return pool.submit(peak_here, setup, job).result()
 
 
-def _measure(setup, job):
+def peak_here(setup, job):
+    """Memory of ``job(setup())`` in this process, as in :func:`peak`."""
     data = setup()
     _reset_peak()
     before, resident = _peak_bytes(), _resident_bytes()
