@@ -266,6 +266,8 @@ def calibrate(
     array([27.256, 32.744, 16.372, 23.628])
     """
     columns = columns_of(X)
+    if not len(columns):
+        raise ValueError("X has 0 rows: give at least one row to weigh.")
     check_order(design_weights, X, "design_weights")
     check_plain(design_weights, "design_weights")
     with errors_naming("design_weights"):

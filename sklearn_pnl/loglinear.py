@@ -315,7 +315,11 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     def _rows(self, X, reset):
         """Rows of counts, flat."""
-        rows = check_rows(self, X, reset=reset)
+        unknown = (
+            "Give each cell a count. For cells that cannot occur, use 0 in X and in "
+            "reference=. For counts that were not observed, fit ManyBodyImputer."
+        )
+        rows = check_rows(self, X, reset=reset, advice=unknown)
         advice = "counts are 0 or more; mend or drop the row"
         check_measures(rows, self, None, advice=advice)
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)

@@ -513,7 +513,13 @@ class BackwardProjector(_Encoder):
         -------
         codes : ndarray of shape (n, n_params_)
         """
-        rows = unshared(check_tensors(self, X, reset=True), X)
+        advice = (
+            "for codes of a ManyBodyProjector in a step before, write "
+            "BackwardProjector(ManyBodyProjector(...)) as one step, which encodes rows "
+            "itself. For rows, make the data non-negative, for instance with "
+            "MinMaxScaler(clip=True), which also limits test rows"
+        )
+        rows = unshared(check_tensors(self, X, reset=True, advice=advice), X)
         self.projector_ = projector = as_projector(self.order)
         for name in ("input_shape_", "n_features_in_", "feature_names_in_", "_place"):
             if hasattr(self, name):

@@ -573,3 +573,49 @@ def test_masked_cells_are_not_taken_for_data(use, name):
 
 def test_public_functions_of_arrays_can_be_pickled():
     assert pickle.loads(pickle.dumps(kl_divergence)) is kl_divergence
+
+
+@pytest.mark.parametrize("cell", [[1.0, 2.0], {"k": 1}, np.ones(3)])
+def test_columns_of_lists_and_vectors_are_told_what_to_do(cell):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": np.arange(9.0), "tags": [cell] * 9})
+    kind = type(cell).__name__
+    with pytest.raises(TypeError, match=f"'tags'.* of the type {kind}.*np.stack"):
+        PNLAugmenter().fit(X)
+
+
+@pytest.mark.parametrize("as_given", [list, np.array, lambda x: np.array(x, object)])
+def test_a_list_of_texts_is_told_to_be_vectorised(as_given):
+    texts = as_given(["a text", "another"] * 10)
+    for estimator in (PNLAugmenter(), ManyBodyProjector(1)):
+        with pytest.raises(ValueError, match="list of 20 strings.*TfidfVectorizer"):
+            estimator.fit(texts)
+
+
+def test_ranges_that_overflow_are_refused_by_the_name_of_the_column():
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    rows[:2, 1] = -1.5e308, 1.5e308
+    with pytest.raises(ValueError, match=r"range of column 1.*overflows.*divide"):
+        PNLAugmenter().fit(rows)
+
+
+def test_complex_columns_of_a_frame_are_refused():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": np.arange(9.0), "b": 1j * np.arange(9.0)})
+    with pytest.raises(ValueError, match="complex values. Pass the real"):
+        ManyBodyProjector(1).fit(X)
+
+
+def test_advice_on_negative_rows_can_help():
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    with pytest.raises(ValueError, match=r"MinMaxScaler\(clip=True\)"):
+        ManyBodyProjector(1).fit(X)
+    with pytest.raises(ValueError, match=r"BackwardProjector\(ManyBodyProjector"):
+        BackwardProjector(1).fit(X)
+
+
+def test_tables_of_counts_are_not_sent_to_an_imputer_of_columns():
+    counts = np.array([[[1.0, np.nan], [2.0, 3.0]]])
+    with pytest.raises(ValueError, match="cannot occur.*reference=") as caught:
+        LogLinearModel().fit(counts)
+    assert "SimpleImputer" not in str(caught.value)

@@ -86,11 +86,11 @@ def as_random_state(seed):
     return check_random_state(seed)
 
 
-def check_rows(estimator, X, *, reset, missing=None):
+def check_rows(estimator, X, *, reset, missing=None, advice=None):
     """Validate rows of any shape: numbers, finite, of the shape that was fitted.
 
     Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
-    ``missing`` as in :func:`check_finite`.
+    ``missing`` and ``advice`` as in :func:`check_finite`.
     """
     no_numbers = "holds no numbers. Encode it first, or leave it out."
     if not reset:
@@ -102,6 +102,11 @@ def check_rows(estimator, X, *, reset, missing=None):
         raise TypeError(
             f"X holds {kind}, and {type(estimator).__name__} takes numbers alone: "
             "pass, for instance, days since a date."
+        )
+    if any(str(kind).startswith("complex") for kind in kinds):
+        raise ValueError(
+            "Complex data not supported: X has complex values. Pass the real and the "
+            "imaginary parts as columns of their own."
         )
     if not getattr(estimator, "_on_devices", False):
         refuse_device(estimator, X)
@@ -116,7 +121,7 @@ def check_rows(estimator, X, *, reset, missing=None):
             f"on rows of shape {estimator.input_shape_}."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    check_finite(X, names=names, missing=missing)
+    check_finite(X, names=names, missing=missing, advice=advice)
     return X
 
 
@@ -164,6 +169,13 @@ def validated(estimator, X, no_numbers, **settings):
     if isinstance(X, np.ndarray) and X.dtype == object:
         # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
         X = np.where(are_missing(X), np.nan, X)
+    if _is_list_of_texts(X):
+        raise ValueError(
+            f"X is a list of {len(X)} strings, not rows with columns; the first is "
+            f"{str(next(iter(X)))[:40]!r}. Convert texts to numbers first, for instance "
+            "with TfidfVectorizer of scikit-learn. For a column of categories, pass a "
+            "data frame."
+        )
     try:
         with errors_naming("X"):
             return validate_data(estimator, X, **settings, **LOOSE)
@@ -177,6 +189,13 @@ def validated(estimator, X, no_numbers, **settings):
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} {no_numbers} Row {row}: {error}") from error
+
+
+def _is_list_of_texts(X):
+    """Whether X has one axis, which holds strings."""
+    if issparse(X) or len(getattr(X, "shape", ())) != 1 or not len(X):
+        return False
+    return isinstance(next(iter(X)), str | bytes)
 
 
 @contextmanager
@@ -242,14 +261,15 @@ def check_one_a_row(X, y):
         )
 
 
-def check_tensors(estimator, X, *, reset, missing=None):
+def check_tensors(estimator, X, *, reset, missing=None, advice=None):
     """Validate non-negative rows of any shape; returns them flat, (n, D).
 
     Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
     distribution holds less than the offset, and must encode to their code again.
     """
     X = check_rows(estimator, X, reset=reset, missing=missing)
-    check_measures(X, estimator, estimator.offset, 0 if reset else -estimator.offset)
+    lowest = 0 if reset else -estimator.offset
+    check_measures(X, estimator, estimator.offset, lowest, advice=advice)
     rows = flat(X)
     if missing is True and not is_foreign(rows) and np.isnan(rows).any():
         check_observed(rows, estimator.offset)
@@ -319,7 +339,10 @@ def check_measures(
     X = to_host(X)
     if least < lowest:
         where = tuple(np.argwhere(X < lowest)[0].tolist())
-        advice = advice or "make the data non-negative, for instance with MinMaxScaler"
+        advice = advice or (
+            "make the data non-negative, for instance with MinMaxScaler(clip=True), "
+            "which also limits test rows"
+        )
         raise ValueError(
             f"{caller}; the first is {X[where]:g} at {_place(where, names, numbers)}. "
             f"Cells are read as unnormalised probabilities: {advice}."
@@ -331,6 +354,18 @@ def check_measures(
         raise ValueError(
             f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g} and "
             f"offset={offset:g}: its log is infinite. Set offset > 0, or drop the row."
+        )
+
+
+def check_ranges(least, most, names):
+    """Refuse columns whose range is not a number of double precision."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_wide = ~np.isfinite(most - least)
+    for j in np.flatnonzero(is_wide)[:1]:
+        raise ValueError(
+            f"The range of column {names[j]!r}, from {least[j]:g} to {most[j]:g}, "
+            "overflows float64. Set values that stand for missing ones to NaN, or "
+            "divide the column by a constant."
         )
 
 

@@ -130,7 +130,9 @@ def _slack_of_spread(ratio, X, X_new, n, n_new):
     The error of the logarithm of a standard deviation is that of the delta method,
     ``sqrt((kurtosis - 1) / 4n)``, with the larger kurtosis of both samples.
     """
-    kurtosis = np.fmax(*(np.nanmean(np.square(_z_scores(S)) ** 2, axis=0) for S in (X, X_new)))
+    kurtosis = np.fmax(
+        *(np.nanmean(np.square(_z_scores(S)) ** 2, axis=0) for S in (X, X_new))
+    )
     error = np.sqrt((kurtosis - 1) / 4 * (1 / n + 1 / n_new))
     fewest, level = np.minimum(n, n_new), LEVEL / X.shape[1]
     # Trees detect standard deviations that differ by a fifth with an area under the ROC

@@ -130,8 +130,9 @@ class LinearConstraints:
     Parameters
     ----------
     coefficients : array-like of shape (k, D)
-    lower, upper : array-like of shape (k,) or (n, k)
-        For all rows, or one value for each row. An equality has two equal ends.
+    lower, upper : float or array-like of shape (k,) or (n, k)
+        For all rows, or one value for each row. A scalar applies to all constraints. An
+        equality has two equal ends.
     feature_names : tuple of str of length D
     ranges : ndarray of shape (D,), default=None
         Range of each column in the rows that the constraints were found in; violations
@@ -171,6 +172,11 @@ class LinearConstraints:
             if not issparse(values := getattr(self, name)):
                 values = np.asarray(values, dtype=np.float64)
             object.__setattr__(self, name, values)
+        # As in scipy.optimize.LinearConstraint, a scalar applies to all constraints.
+        n_constraints = self.coefficients.shape[:1]
+        for name in ("lower", "upper"):
+            if np.ndim(end := getattr(self, name)) == 0:
+                object.__setattr__(self, name, np.full(n_constraints, end))
         shapes = [x.shape for x in (self.coefficients, self.lower, self.upper)]
         k, d = shapes[0] if len(shapes[0]) == 2 else (-1, 0)
         named = self.labels is not None or len(self.feature_names) == d

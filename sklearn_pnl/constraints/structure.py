@@ -16,6 +16,7 @@ from .._runtime.arrays import slices, some_columns
 from .._runtime.blocks import ends_seen, random_order
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
+from .._runtime.validation import check_ranges
 from ..frames import TableReader, read_table
 from .equalities import echelon_of, has_range, search_equalities
 from .linear import ALMOST, TOL, LinearConstraints, read_constraints
@@ -85,9 +86,11 @@ class Structure:
         """Of rows (n, D) that keep limits, steps and equalities alone."""
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
         lowest, highest = table.type_ends
+        least, most = ends_seen(rows)
+        check_ranges(least, most, table.column_names)
         return cls(
             table, np.maximum(low, lowest), np.minimum(high, highest),
-            *ends_seen(rows), steps, equalities, constraints, np.empty((0, 2), int),
+            least, most, steps, equalities, constraints, np.empty((0, 2), int),
             no, none, no, none,
         )  # fmt: skip
 
@@ -336,6 +339,7 @@ def find_structure(
         support = find_value_support(rows, table)
         steps = support.steps
     least, most = ends_seen(rows)
+    check_ranges(least, most, table.column_names)
     order = None if table.is_large else random_order(rows)
     binary = _two_valued(rows, least, most, order) & is_flat
     width = most - least

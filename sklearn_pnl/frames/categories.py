@@ -1,5 +1,7 @@
 """Categories as whole numbers and as coordinates, and which parent gives them."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from .._runtime.masked import is_missing
@@ -10,7 +12,17 @@ def level_codes(values):
 
     Missing values share a code, and so do equal ones, such as 1 and 1.0.
     """
-    levels = dict.fromkeys(values)
+    try:
+        levels = dict.fromkeys(values)
+    except TypeError:
+        row = next(i for i, v in enumerate(values) if not isinstance(v, Hashable))
+        raise TypeError(
+            f"Row {row} holds a value of the type {type(values[row]).__name__}, where "
+            "a number or a category was expected. Give each entry of a vector a column "
+            "of its own, for instance by np.stack(column); encode a list of tags as "
+            "columns of 0 and 1, for instance with MultiLabelBinarizer; or remove the "
+            "column."
+        ) from None
     if any(map(is_missing, levels)):
         values = [None if is_missing(value) else value for value in values]
         levels = dict.fromkeys(values)

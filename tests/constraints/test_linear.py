@@ -235,3 +235,11 @@ def test_equalities_that_are_given_are_checked_on_the_rows():
         resolve_equalities(ColumnConstraint({0: 1, 1: -1}, equal=0), table)
     with pytest.raises(ValueError):
         resolve_equalities(ColumnConstraint(0, lower=0), table)
+
+
+def test_scalar_ends_apply_to_all_constraints():
+    a = np.eye(2)
+    scalar = LinearConstraints(a, 1.0, np.inf, ("a", "b"))
+    vector = LinearConstraints(a, np.ones(2), np.full(2, np.inf), ("a", "b"))
+    assert_array_equal(scalar.lower, vector.lower)
+    assert scalar.descriptions == vector.descriptions == ("1 <= a", "1 <= b")
