@@ -182,7 +182,7 @@ def tables():
         found[name] = _wanted(rows(name))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
-    found["speed-cores"] = _cores()
+    found["speed-cores"], found["speed-growth"] = _cores(), _growth_of_calls()
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
@@ -345,6 +345,15 @@ def _cores():
             yield from (f"{title}:", "")
             yield from _markdown(list(lines[0]), [list(x.values()) for x in lines])
             yield ""
+
+
+def _growth_of_calls():
+    """Seconds of each public call by the number of rows, their growth, and memory."""
+    found = rows("speed-growth")
+    names = [key for key in found[0] if key.endswith(" rows, s")]
+    head = [f"{int(name.split()[0]):,}" for name in names]
+    body = [[row["call"], *(row[key] for key in [*row][1:])] for row in found]
+    return _markdown(["seconds of a call", *head, "exponent", "peak MiB"], body)
 
 
 def _completion():
