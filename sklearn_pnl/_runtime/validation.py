@@ -172,8 +172,8 @@ def validated(estimator, X, no_numbers, **settings):
     if _is_list_of_texts(X):
         raise ValueError(
             f"X is a list of {len(X)} strings, not rows with columns; the first is "
-            f"{str(next(iter(X)))[:40]!r}. Convert texts to numbers first, for instance "
-            "with TfidfVectorizer of scikit-learn. For a column of categories, pass a "
+            f"{str(next(iter(X)))[:40]!r}. Convert texts to numbers first, by "
+            "TfidfVectorizer of scikit-learn. For a column of categories, pass a "
             "data frame."
         )
     try:
