@@ -13,7 +13,13 @@ from sklearn.utils import gen_batches
 
 from ._runtime.arrays import BLOCK_CELLS
 from ._runtime.blocks import ends_seen, map_blocks
-from ._runtime.validation import errors_naming, warn_missed, warn_unconverged, warn_user
+from ._runtime.validation import (
+    check_ranges,
+    errors_naming,
+    warn_missed,
+    warn_unconverged,
+    warn_user,
+)
 from .codec import free_mask, lay_out
 from .constraints.linear import ROUNDINGS, read_constraints
 from .constraints.projection import nearest_rows
@@ -112,6 +118,7 @@ class TableFiller:
             name = table.feature_names[empty[0]]
             raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+        check_ranges(low, high, table.column_names)
         kept = resolve_equalities(imputer.equalities, table)
         wanted = read_constraints(imputer.constraints, table)
         self._set = Structure.plain(

@@ -86,11 +86,9 @@ class Structure:
         """Of rows (n, D) that keep limits, steps and equalities alone."""
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
         lowest, highest = table.type_ends
-        least, most = ends_seen(rows)
-        check_ranges(least, most, table.column_names)
         return cls(
             table, np.maximum(low, lowest), np.minimum(high, highest),
-            least, most, steps, equalities, constraints, np.empty((0, 2), int),
+            *ends_seen(rows), steps, equalities, constraints, np.empty((0, 2), int),
             no, none, no, none,
         )  # fmt: skip
 
