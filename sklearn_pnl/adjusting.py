@@ -90,8 +90,8 @@ def adjust(
     ------
     Infeasibility
         A ValueError: the constraints of a row, or the totals of all, are infeasible.
-        The message names them, and the range within the limits of the columns, or
-        what the best try misses.
+        The message names one of them, what excludes it, and the range that it can
+        reach.
 
     See Also
     --------

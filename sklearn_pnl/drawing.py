@@ -59,15 +59,18 @@ class Drawing:
         """How many cells of a new row are computed."""
         return len(self.table.columns) if self.projects else self.source.n_cells
 
-    def batches(self, rng, size=None):
-        """Batches of ``size`` new rows that satisfy the feasible set."""
-        at_once = 1 + BATCH_CELLS // self.n_cells
+    def batches(self, rng, size=None, kept=None):
+        """Batches of ``size`` new rows that satisfy the feasible set.
+
+        The numbers of the rows that are not dropped are appended to ``kept``.
+        """
+        at_once, kept = 1 + BATCH_CELLS // self.n_cells, [] if kept is None else kept
         if size is None or not self.projects:
-            drawn = self._drawn(rng, size or at_once)
+            drawn = self._drawn(rng, size or at_once, kept)
         else:
             # Rounding depends on which rows a matrix product is over: the same for all
             # sizes.
-            drawn = starmap(Batch, cut(self._drawn(rng, at_once), size))
+            drawn = starmap(Batch, cut(self._drawn(rng, at_once, kept), size))
         for batch in drawn:
             yield batch._replace(numbers=self.table.compressed(batch.numbers))
 
@@ -77,12 +80,14 @@ class Drawing:
         is_off = len(self.feasible.equalities) and not self.source.keeps_equalities
         return bool(len(self.feasible.constraints) or is_off)
 
-    def _drawn(self, rng, size):
+    def _drawn(self, rng, size, kept):
         request, done = self._conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
             rows = np.arange(done, done + len(batch.donors))
             done += len(rows)
-            yield self._feasible(batch, rows)
+            batch, infeasible = self._feasible(batch, rows)
+            kept.append(rows[~infeasible])
+            yield batch
 
     def _conditioned(self, rng):
         """Draw seeds near the constraints, with kernel weights of the training rows."""
@@ -99,8 +104,11 @@ class Drawing:
         return replace(request, seeds=(place >= below).sum(axis=1))
 
     def _feasible(self, batch, rows):
-        """Project a batch onto its feasible set, and audit it."""
-        feasible = self.feasible
+        """Project a batch onto its feasible set, and audit it.
+
+        Return the batch without its infeasible rows, and the mask (b,) of these.
+        """
+        feasible, infeasible = self.feasible, np.zeros(len(rows), bool)
         if self.projects:
             batch = batch._replace(numbers=dense(batch.numbers))
             feasible = feasible.take_rows(rows)
@@ -117,7 +125,7 @@ class Drawing:
             batch = batch.take_rows(~infeasible)
             feasible = feasible.take_rows(~infeasible)
         self.audit(batch, feasible)
-        return batch
+        return batch, infeasible
 
     def _copied(self, batch, moved, infeasible, feasible):
         """Batch of projected rows, and which rows (b,) are infeasible.

@@ -211,7 +211,8 @@ class FittedRows:
         drawing = self.drawing(n_samples, constraints, drops, advice, shares)
         if totals is not None:
             return sample_set(drawing, rng, totals)
-        batch = joined(drawing.batches(rng), n_samples)
+        kept = []
+        batch = joined(drawing.batches(rng, kept=kept), n_samples)
         if not batch.numbers.shape[0]:
             raise ValueError(
                 f"{self.caller}: none of {n_samples} new rows can meet the "
@@ -221,7 +222,8 @@ class FittedRows:
         if not reports:
             return batch, None
         n_parents = effective_size(np.bincount(batch.parents[:, 0]))
-        asked = drawing.feasible, dense(batch.numbers), len(self.source)
+        feasible = drawing.feasible.take_rows(np.concatenate(kept))
+        asked = feasible, dense(batch.numbers), len(self.source)
         return batch, report_of(*asked, n_parents)
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):

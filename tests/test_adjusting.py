@@ -344,7 +344,7 @@ def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
     with pytest.raises(ValueError):
         adjust(X, totals={0: -1.0}, extrapolation=0.0)
     each = ColumnConstraint(0, equal=np.r_[X[:7, 0], 50.0, X[8:, 0]])
-    with pytest.raises(ValueError, match="Row 7 cannot .*x0 asks for 50"):
+    with pytest.raises(ValueError, match="Row 7 cannot .*x0 must be 50"):
         adjust(X, each, totals={1: 15.0}, extrapolation=0.0)
 
 

@@ -312,7 +312,7 @@ def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
     asked = ColumnConstraint("a", equal=wanted)
     augmenter = PNLAugmenter().fit(frame)
     if infeasible == "raise":
-        with pytest.raises(ValueError, match="Row 0 cannot have what is asked"):
+        with pytest.raises(ValueError, match="Row 0 cannot satisfy all"):
             augmenter.sample(N_NEW, 0, constraints=asked)
         return
     new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")

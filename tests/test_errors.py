@@ -446,7 +446,7 @@ MISTAKES = [
         ColumnConstraint("rent", lower=0), ColumnConstraint("rooms", equal=[1, 2])]),
      "Constraint 1 has 2 values .* 5 rows: give 5 values"),
     (lambda X, y: drawn(X[["rent"]], constraints=ColumnConstraint("rent", equal=99)),
-     "Row 0 .*99; .*reaches"),
+     "Row 0 .*99, .*only have"),
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
         csr_array(np.ones((9, 2)))), "All columns are categories"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(

@@ -1,13 +1,13 @@
 """What rows achieve of what is asked: a last check, a report, and why they cannot."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.reports import TableReport
 from .._runtime.validation import warn_missed
-from ..geometry.convex.reach import box_reach, span
+from ..geometry.convex.reach import Program, span
 from .linear import ALMOST, EPS, ROUNDINGS, TOL
 from .value_support import off_steps
 
@@ -32,8 +32,17 @@ class Infeasibility(ValueError):
         self.row = row
 
 
+def within(others):
+    """Name the constraints that limit what can be reached, or else the bounds."""
+    if not others:
+        return "within the bounds of the columns"
+    shown = others if len(others) <= 4 else [*others[:3], f"{len(others) - 3} more"]
+    *most, last = shown
+    return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
+
+
 def explain_infeasible(rows, infeasible, structure, numbers=None):
-    """Find what the first infeasible row cannot have, alone if it is one constraint.
+    """Find a constraint that the first infeasible row cannot satisfy, and its range.
 
     Parameters
     ----------
@@ -52,26 +61,58 @@ def explain_infeasible(rows, infeasible, structure, numbers=None):
     """
     i = int(np.argmax(infeasible))
     number = i if numbers is None else int(numbers[i])
-    structure = structure.take_rows(i)
-    constraints, asked = structure.constraints, structure.system()
-    ends = structure.low[None], structure.high[None]
-    least, most = np.vstack(box_reach(constraints.coefficients, *ends))
-    for k in np.flatnonzero((constraints.lower > most) | (constraints.upper < least)):
+    structure, row = structure.take_rows(i), rows[i]
+    system = structure.system(gaps=np.isnan(rows[[i]]))
+    system = replace(system, lower=system.lower.ravel(), upper=system.upper.ravel())
+    problem = f"Row {number} cannot satisfy all constraints: "
+    for whole in (False, True):
+        conflict = _program(row, system, structure, whole).conflict()
+        if conflict and conflict.nearest:
+            break
+    else:
+        missed = np.nan_to_num(np.abs(system.residual(row[None]))[0], nan=np.inf)
+        k = int(np.argmax(missed / system.scale))
         return Infeasibility(
-            f"Row {number} cannot have what is asked: {constraints.asks(k)}; within "
-            f"the limits of its columns it reaches {span(least[k], most[k], 7)}.",
+            f"{problem}the best row that was found misses {system.descriptions[k]} by "
+            f"{missed[k]:.3g}. Leave this constraint out, or widen it.",
             number,
         )
-    # A missing cell has no value that an equality could hold for.
-    missed = np.nan_to_num(np.abs(asked.residual(rows[[i]]))[0], nan=np.inf)
-    k = int(np.argmax(missed / asked.scale))
-    steps = structure.steps[(asked.coefficients[k] != 0) & structure.is_whole]
-    of_steps = f" (values are multiples of {steps[0]:g})" if len(steps) else ""
+    k, others, n_data = conflict.k, conflict.others, len(structure.equalities)
+    is_above = conflict.nearest == [conflict.above]
+    end = (system.upper if is_above else system.lower)[k]
+    # The bounds of a single column have no room.
+    is_sum = np.count_nonzero(system.coefficients[k]) > 1
+    found, text = conflict.request(end, 0.1 * TOL * system.scale[k] * is_sum)
+    limits = within([system.descriptions[j] for j in others])
+    remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
+    if any(j >= n_data for j in others):
+        remedy += ", or leave out one of these constraints"
     return Infeasibility(
-        f"Row {number} cannot have all that is asked together: the best try misses "
-        f"{asked.names[k]} by {missed[k]:.3g}{of_steps}. Leave out or widen one.",
+        f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
+        f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
+        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}.",
         number,
     )
+
+
+def _program(row, system, structure, whole):
+    """Build the linear programme of one row; some columns are integers or binary."""
+    gaps, steps = np.isnan(row), structure.steps
+    low, high = (np.where(gaps, 0.0, end) for end in (structure.low, structure.high))
+    unit = np.where(structure.ranges > 0, structure.ranges, np.abs(structure.least))
+    unit = np.where(unit > 0, unit, 1.0)
+    base = np.clip(np.where(gaps, 0.0, row), low, high)
+    is_whole = np.zeros(len(row), bool)
+    if whole:
+        binary = structure.binary & (low < high)
+        unit = np.where(binary, high - low, np.where(structure.is_whole, steps, unit))
+        base = np.where(structure.is_whole, np.rint(base / unit) * unit, base)
+        base, is_whole = np.where(binary, low, base), structure.is_whole | binary
+    sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
+    return Program(
+        system.coefficients, system.lower, system.upper, low, high, base, unit,
+        is_whole, room=TOL * system.scale + ROUNDINGS * EPS * sizes,
+    )  # fmt: skip
 
 
 # --- the last check ---------------------------------------------------------------
@@ -91,14 +132,13 @@ def audit_rows(rows, structure, caller):
     Raises
     ------
     Infeasibility
-        If a constraint is missed by more than half a step of each of its columns, which
-        is only warned of.
+        If an equality or a constraint is missed.
 
     Warns
     -----
     ConvergenceWarning
-        For limits, steps, equalities and orders that are missed: by name, with the
-        first row and the number of rows.
+        For limits, steps and orders that are missed: by name, with the first row and
+        the number of rows.
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     precision, n_equal = structure.table.precision, len(structure.equalities)
@@ -111,19 +151,14 @@ def audit_rows(rows, structure, caller):
         of_columns = 2 * TOL * structure.ranges + ROUNDINGS * largest
         of_rows = np.abs(structure.equalities.coefficients) @ of_columns
         room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
-        whole = np.where(structure.is_whole, structure.steps, 0.0)
-        is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
-        for row, k in np.argwhere(is_beyond[:, n_equal:]):
-            by = f"{structure.constraints.names[k]} by {missed[row, n_equal + k]:.3g}"
-            message = f"{caller}: row {row} misses what is asked of {by}."
+        for row, k in np.argwhere(missed > room):
+            is_of_data = k < n_equal
+            name = (structure.equalities.descriptions if is_of_data else system.names)[
+                k
+            ]
+            by = f"{missed[row, k]:.3g}"
+            message = f"{caller}: row {row} misses {name} by {by}."
             raise Infeasibility(message, int(row))
-
-        def name_of(k):
-            if k < n_equal:
-                return structure.equalities.descriptions[k]
-            return f"{system.names[k]}, of whole numbers,"
-
-        _warn(name_of, missed, room, caller)
     names = structure.equalities.feature_names
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (precision == 0) | (len(structure.constraints) == 0)

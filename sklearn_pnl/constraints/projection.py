@@ -74,6 +74,8 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     is_same = moved == start
     stays = near & is_same | (is_same.all(axis=1) | ~satisfied)[:, None]
     rounded = np.where(stays, moved, rounded)
+    # Integers may not satisfy what other values do.
+    unmet |= system.violations(rounded, inside=False).any(axis=1)
     return np.where(gaps, np.nan, rounded), unmet | ~satisfied
 
 
@@ -173,9 +175,16 @@ def nearest_whole_row(row, system, low, high, structure):
         if ((low <= near) & (near <= high)).all() and not violated(near):
             return near
         near = nearest_in_steps(target, unit, *asked, steps, reach)
-        if near is not None:
-            near = np.where(steps > 0, multiples(near, grid), near)
-        return None if near is None or violated(near) else near
+        if near is None:
+            return None
+        near = np.where(steps > 0, multiples(near, grid), near)
+        if violated(near):
+            # The linear programme leaves a millionth, which other columns take up.
+            weights = np.where(steps > 0, 0.0, unit**2)[None]
+            near = nearest_rows(near[None], weights, system, low[None], high[None])[0][
+                0
+            ]
+        return None if violated(near) else near
 
     # Few steps are rounding, and soon found; most whole numbers are near too.
     near = in_steps(row, structure.steps, 4)

@@ -5,9 +5,11 @@ r"""Projection of a set of rows onto sums over all of them.
 
 with the weights ``w`` of the chi-square distance and the feasible set C of each row.
 For given multipliers ``u`` of the sums the rows are projections, each on its own, of
-``s + w T' u`` onto C; Newton's method finds the multipliers. Its matrix is the Schur
-complement ``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that
-are free to move and the constraints A that are active.
+``s + w T' u`` onto C. Newton's method with a line search minimises the dual, a convex
+function of the multipliers. Its Hessian is the Schur complement
+``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that are free to
+move and the constraints A that are active. A linear programme on the sums of the rows
+tells contradictions before.
 
 Rows on steps are rounded each on its own; then those nearest to another step take it
 until the sums hold. Sums that no such step of a row changes alone are refused.
@@ -16,11 +18,15 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
+from copy import copy
+
 import numpy as np
+from scipy.sparse import csr_array, kron, vstack
 
 from .._runtime.arrays import slices
-from ..geometry.convex.reach import box_reach, span
-from .audit import Infeasibility, explain_infeasible
+from ..geometry.convex.affine import IntervalDual, minimise
+from ..geometry.convex.reach import Program, span
+from .audit import Infeasibility, explain_infeasible, within
 from .equalities import echelon
 from .linear import ALMOST, TOL, LinearConstraints
 from .projection import (
@@ -33,6 +39,8 @@ from .value_support import least_change, off_steps, on_steps
 
 # Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
 _IN_VAIN = 50
+# Cells up to which a linear programme on distinct rows takes seconds.
+_MOST_CELLS = 100_000
 
 
 class Sums(LinearConstraints):
@@ -89,19 +97,16 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
     avoid = fixed | avoid | (structure.ranges == 0)
     for still in (avoid, fixed):
         problem = _Problem(rows, sums, structure, still, offset)
-        moved = problem.start
-        if not problem.reach()[2].any():
-            moved = problem.solve(problem.start, problem.weights)
-            if problem.is_feasible(moved):
-                break
+        moved = problem.solve()
+        if problem.is_feasible(moved):
+            break
     else:
         raise problem.explain(moved)
     moved = problem.rounded(problem.in_order(moved))
     # Columns without steps make up for rounding; else all but those of whole numbers.
     for stays in (structure.steps > 0, structure.is_whole):
         if not problem.is_feasible(moved):
-            weights = np.where(stays, 0.0, problem.weights)
-            moved = problem.solve(np.where(stays, moved, problem.start), weights)
+            moved = problem.holding(moved, stays).solve()
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(problem.gaps, np.nan, moved)
@@ -135,48 +140,29 @@ class _Problem:
 
     # --- moves of all rows ----------------------------------------------------------
 
-    def solve(self, start, weights):
-        """Rows on the sums, by Newton's method in the multipliers ``u`` of these.
+    def holding(self, rows, columns):
+        """Copy the problem, with a mask (D,) of columns that hold values of rows."""
+        held = copy(self)
+        held.start = np.where(columns, rows, self.start)
+        held.weights = np.where(columns, 0.0, self.weights)
+        held.low = np.where(columns, rows, self.low)
+        held.high = np.where(columns, rows, self.high)
+        return held
 
-        A multiplier pulls its sum to an end of the interval, or is 0 inside of it:
-        ``values = clip(values - gain * u, lower, upper)``, which is semi-smooth.
-        """
-        t, lower, upper = self.sums.coefficients, self.sums.lower, self.sums.upper
-        kept = self.system, self.low, self.high
-        gain = np.maximum((t * t) @ weights.sum(axis=0), np.finfo(float).tiny)
-        root = np.sqrt(gain)
+    def solve(self):
+        """Rows nearest to the start on the sums; the start if there are none."""
+        program = self.program()
+        if program.excludes(program.kinds):
+            return self.start
+        dual = _SumDual(self)
+        if not dual.is_satisfied:
+            return self.start
+        return minimise(dual, 1e-3 * TOL, 100).point[0]
 
-        def at(u):
-            moved = start + weights * (u @ t)
-            rows, satisfied = nearest_rows(moved, weights, *kept)
-            values = self.sums.of(rows)
-            wanted = np.clip(values - gain * u, lower, upper)
-            is_inside = (wanted > lower) & (wanted < upper)
-            return rows, satisfied.all(), wanted - values, is_inside
-
-        u = np.zeros(len(t))
-        rows, satisfied, missing, is_inside = at(u)
-        for _ in range(50):
-            size = self.sums.sizes(rows) + np.abs(missing)
-            worst = np.abs(missing / size).max()
-            if worst <= 1e-3 * TOL or not satisfied:
-                break
-            jacobian = self.jacobian(rows, weights) / np.outer(root, root)
-            jacobian[is_inside] = np.eye(len(t))[is_inside]
-            step = np.linalg.lstsq(jacobian, missing / root, rcond=1e-14)[0] / root
-            for length in 0.5 ** np.arange(9):
-                trial = at(u + length * step)
-                if trial[1] and np.abs(trial[2] / size).max() < 0.99 * worst:
-                    break
-            else:
-                break
-            u, (rows, satisfied, missing, is_inside) = u + length * step, trial
-        return rows
-
-    def jacobian(self, rows, weights):
+    def jacobian(self, rows):
         """How sums (k, k) change with their multipliers, with what is active now."""
         t, a = self.sums.coefficients, self.system.coefficients
-        weights = weights * ((rows > self.low) & (rows < self.high))
+        weights = self.weights * ((rows > self.low) & (rows < self.high))
         jacobian = (t * weights.sum(axis=0)) @ t.T
         # Blocks of at most four million cells of weighted constraints.
         for part in slices(len(rows) * (len(a) > 0), 1 + 2**22 // (1 + a.size)):
@@ -202,7 +188,7 @@ class _Problem:
                 break
             orders, before = broken, self.system
             self.system = self.set.system(orders, self.gaps)
-            again = self.solve(self.start, self.weights)
+            again = self.solve()
             if not self.is_feasible(again):
                 self.system = before
                 break
@@ -327,28 +313,168 @@ class _Problem:
 
     # --- why not --------------------------------------------------------------------
 
-    def reach(self):
-        """Least and most (k,) of each sum within limits, and which ask for more."""
-        sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
-        least, most = box_reach(sums.coefficients, *ends)
-        room = self.tol * sums.sizes(self.start)
-        return least, most, (sums.lower > most + room) | (sums.upper < least - room)
+    def program(self, exact=False, whole=False):
+        """Build a linear programme on the sums over rows with the same feasible set.
+
+        Parameters
+        ----------
+        exact : bool, default=False
+            Whether rows with different bounds or constraints are summed apart. All
+            rows together satisfy the sum of all bounds and constraints, which excludes
+            less than the bounds and constraints of each row.
+        whole : bool, default=False
+            Whether sums of integer columns are integers.
+        """
+        system, sums, n = self.system, self.sums, len(self.start)
+        ends = system.lower, system.upper
+        ends = [np.broadcast_to(end, (n, len(system))) for end in ends]
+        group = np.zeros(n, int)
+        if exact:
+            keys = np.hstack([self.low, self.high, *ends])
+            group = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+        shape = group.max() + 1, n
+        members = csr_array((np.ones(n), (group, np.arange(n))), shape=shape)
+        sizes = members.sum(axis=1)[:, None]
+        low, high, lower, upper, base = (
+            members @ x for x in (self.low, self.high, *ends, self.start)
+        )
+        is_whole = np.broadcast_to(self.set.is_whole & whole, low.shape)
+        unit = sizes * np.where(self.set.ranges > 0, self.set.ranges, 1.0)
+        unit = np.where(is_whole, self.set.steps, unit)
+        base = np.clip(base, low, high)
+        base = np.where(is_whole, np.rint(base / unit) * unit, base)
+        a = [
+            kron(np.eye(shape[0]), system.coefficients),
+            kron(np.ones((1, shape[0])), sums.coefficients),
+        ]
+        kinds = np.tile(np.arange(len(system)), shape[0])
+        finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))
+        of_sums = np.maximum.reduce([sums.sizes(self.start), *finite])
+        return Program(
+            vstack(a, "csr"), np.r_[lower.ravel(), sums.lower],
+            np.r_[upper.ravel(), sums.upper],
+            *(x.ravel() for x in (low, high, base, unit, is_whole)),
+            kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
+            room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
+        )  # fmt: skip
 
     def explain(self, rows):
-        """The error of a row that cannot have what is asked, or of the worst sum."""
+        """The error of a row that is infeasible, or of a sum that is out of reach."""
         kept = self.system, self.low, self.high
         alone, satisfied = nearest_rows(self.start, self.weights, *kept)
         if not satisfied.all():
             return explain_infeasible(alone, ~satisfied.all(axis=1), self.set)
-        sums, (least, most, beyond) = self.sums, self.reach()
-        k = int(np.argmax(np.where(beyond, np.inf, sums.share_missed(rows))))
-        reached = f"with all that rows keep they reach {sums.of(rows)[k]:.10g}"
-        if beyond[k]:
-            ends = span(least[k], most[k], 7)
-            reached = f"within the limits of {len(rows)} rows it reaches {ends}"
-        steps = self.set.steps[sums.coefficients[k] != 0]
-        of_steps = f" Values are multiples of {steps.max():g}." if steps.any() else ""
+        sums, n_kept = self.sums, len(self.system)
+        for exact, whole in ((rows.size <= _MOST_CELLS, False), (False, True)):
+            conflict = self.program(exact, whole).conflict()
+            if conflict and conflict.k >= n_kept and conflict.nearest:
+                break
+        else:
+            return self.not_found(rows)
+        k = conflict.k - n_kept
+        names = [*self.system.descriptions, *sums.descriptions]
+        limits = within([names[j] for j in conflict.others])
+        is_above = conflict.nearest == [conflict.above]
+        end = (sums.upper if is_above else sums.lower)[k]
+        found, text = conflict.request(end, 0.1 * self.tol * abs(end))
         return Infeasibility(
-            f"{sums.asks(k)}; {reached}.{of_steps} Ask for an interval: "
-            "column_total(..., rtol=)."
+            f"The requested {self.requested(k)}, but {len(rows)} rows {limits} can "
+            f"only reach {conflict}. Request {text}{self.interval({k: found})}."
+        )
+
+    def not_found(self, rows):
+        """The error of sums that the rows miss, though nothing excludes them."""
+        sums = self.sums
+        missed = np.flatnonzero(sums.share_missed(rows) > self.tol)
+        if not len(missed) or not self.keeps(rows).all():
+            return Infeasibility(
+                "No rows were found that have all requested totals and satisfy their "
+                "constraints. Leave out a total, or request an interval."
+            )
+        found, steps = sums.of(rows), self.set.steps[sums.coefficients[missed[0]] != 0]
+        of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
+        each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
+        return Infeasibility(
+            f"The requested {self.requested(missed[0])}, but the rows that were "
+            f"found{of_steps} have {found[missed[0]]:.12g}. Request "
+            f"{' and '.join(each)}{self.interval({k: found[k] for k in missed})}."
+        )
+
+    def requested(self, k):
+        """Name a sum and its request."""
+        sums = self.sums
+        asked = span(sums.lower[k], sums.upper[k], 12)
+        return f"{sums.names[k].removeprefix('the ')} is {asked}"
+
+    def interval(self, found):
+        """Advise an interval that contains sums which can be reached, by number.
+
+        Nothing if requests are intervals already, or if more than half would be needed.
+        """
+        share = 0.0
+        for k, value in found.items():
+            end = self.sums.lower[k]
+            is_exact = end == self.sums.upper[k] != 0
+            share = max(share, abs(value - end) / abs(end) if is_exact else np.inf)
+        if not 0 < share <= 0.5:
+            return ""
+        # Two digits, rounded up.
+        digit = 10.0 ** (np.floor(np.log10(share)) - 1)
+        rtol = np.ceil(share / digit * (1 + ALMOST)) * digit
+        return f", or an interval: column_total(..., rtol={rtol:.2g})"
+
+
+class _SumDual(IntervalDual):
+    """The dual of sums over all rows: one problem, whose point is the rows (1, n, D).
+
+    Multipliers are scaled such that the Hessian has a diagonal of at most 1.
+    """
+
+    def __init__(self, problem):
+        self.problem, sums = problem, problem.sums
+        t, weights = sums.coefficients, problem.weights
+        gain = (t * t) @ weights.sum(axis=0)
+        self.root = np.sqrt(np.where(gain > 0, gain, 1.0))
+        units = np.sqrt(weights.max(axis=0, initial=0.0))
+        self.t = t / self.root[:, None]
+        self.start_sums = sums.of(problem.start) / self.root
+        ends = ((end / self.root)[None] for end in (sums.lower, sums.upper))
+        # Moves of a million times the range of a column are the longest.
+        super().__init__(*ends, self.t * units, 1e6)
+        self.first = None
+        self.first = self.primal(np.zeros((1, len(t))), np.zeros(1, int))
+
+    @property
+    def is_satisfied(self):
+        """Whether the rows without multipliers satisfy their constraints."""
+        return np.isfinite(self.first[0][0])
+
+    def primal(self, y, rows):
+        if self.first is not None and not y.any():
+            return self.first
+        problem = self.problem
+        start, weights = problem.start, problem.weights
+        kept = problem.system, problem.low, problem.high
+        moved, ok = nearest_rows(start + weights * (y[0] @ self.t), weights, *kept)
+        # Sums are compared with those of the start, so that digits are not lost.
+        away = moved - start
+        squares = away**2 / np.where(weights > 0, 2 * weights, np.inf)
+        priced = self.priced(y, rows)[0] - y[0] * self.start_sums
+        terms = np.r_[y[0] * (self.t @ away.sum(axis=0)), -squares.sum(), -priced]
+        value = terms.sum() if ok.all() else np.inf
+        # Rows are projected to 1e-10 of their moves.
+        return np.array([value]), moved[None], 1e-10 * np.abs(terms).sum(keepdims=True)
+
+    def sums_of(self, point):
+        return self.problem.sums.of(point[0])[None] / self.root
+
+    def scales(self, point, rows):
+        sums, values = self.problem.sums, self.sums_of(point)[0] * self.root
+        size = sums.sizes(point[0]) + np.abs(sums.missing(values))
+        return (size / self.root)[None]
+
+    def hessians(self, point, rows):
+        hessian = self.problem.jacobian(point[0])
+        return (hessian / np.outer(self.root, self.root))[None], np.ones(
+            (1, len(self.t))
         )

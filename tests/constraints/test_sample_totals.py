@@ -77,12 +77,12 @@ def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
 @pytest.mark.parametrize(
     ("totals", "message"),
     [
-        ({"wage": 1e9}, "the sum of 'wage' asks for"),
-        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "asks for"),
+        ({"wage": 1e9}, "sum of 'wage' is 1000000000, but 60 rows .* reach"),
+        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "only reach 150000. Request 150000"),
         ({"region": {"n": 40, "s": 40}}, "No 60 rows .* 'region' .* sum to 60;"),
         ({"region": {"east": 3}}, "region='east'"),
         ({"sex": {"f": 30.5}}, "the count of sex='f'"),
-        ({"persons": 120.5}, "the sum of 'persons'"),
+        ({"persons": 120.5}, "sum of 'persons' .* reach 120 or 121. Request 120,"),
     ],
 )
 def test_totals_that_no_rows_have_are_refused_by_name(totals, message):
@@ -143,7 +143,7 @@ def members(n=100):
 def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(ValueError, match="asked of (it and be counted in|member by 1)"):
+    with pytest.raises(ValueError, match="be counted in|misses member by 1"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)
@@ -158,7 +158,7 @@ def test_what_no_whole_number_has_is_refused(asked, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
     asked = ColumnConstraint(column, **asked)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
-    with pytest.raises(ValueError, match=f"misses {column} by .*multiples of 1"):
+    with pytest.raises(ValueError, match=f"{column} must be .* integers .* 3 or 4:"):
         augmenter.sample(5, 0, constraints=asked)
 
 
@@ -170,7 +170,7 @@ def test_what_no_cents_have_is_refused_at_once():
         ColumnConstraint("total", equal=X["total"][:4]),
         ColumnConstraint({"a": 1, "total": 1}, equal=20_000),
     ]
-    with pytest.raises(ValueError, match="cannot have all that is asked together"):
+    with pytest.raises(ValueError, match="total = a . b and total = .* leave out one"):
         PNLAugmenter().fit(X).sample(4, 0, constraints=asked)
 
 

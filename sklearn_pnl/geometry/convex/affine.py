@@ -202,9 +202,8 @@ def linear_projection(
             of_cells = (x[at_cells] for x in (start, floor, ceiling))
             of_equations = (x[at_equations] for x in (lower, upper, scale))
             part = a[np.ix_(equations, cells)]
-            dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
-            zeros, steps = np.zeros(dual.lower.shape), (_Dual.direction, _Dual.search)
-            solution = newton(dual, zeros, *steps, tol, max_iter)
+            dual = _CellDual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
+            solution = minimise(dual, tol, max_iter)
             m[at_cells], y[at_equations] = solution.point, solution.x
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = largest(_outside(m @ a.T, y, lower, upper) / scale)
@@ -213,6 +212,12 @@ def linear_projection(
         reasons[row] = _reason(beyond[row], *ends, residual[row], max_iter)
     found = {"measure": m, "multipliers": y, "reasons": reasons}
     return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
+
+
+def minimise(dual, tol, max_iter):
+    """Minimise an :class:`IntervalDual` of all rows, from multipliers of 0."""
+    zeros, steps = np.zeros(dual.lower.shape), (type(dual).direction, type(dual).search)
+    return newton(dual, zeros, *steps, tol, max_iter)
 
 
 def _check_measures(measures, coefficients):
@@ -275,56 +280,60 @@ def _outside(values, y, lower, upper):
     return np.where(from_low, low, np.where(from_high, high, 0.0))
 
 
-class _Dual:
-    """The dual of rows that share coefficients (c, d), as :mod:`.optimize` asks for.
+class IntervalDual:
+    """The dual of a projection onto intervals of sums, as :mod:`.optimize` uses it.
 
-    The variables are the multipliers; the point kept is the cells.
+    The variables are the multipliers (r, c) of the sums. A subclass has
+
+    ``primal(y, rows)``
+        values (r,) of the dual, points (r, ...), and rounding errors (r,) of values;
+    ``sums_of(point)``
+        sums (r, c) of points;
+    ``scales(point, rows)``
+        what residuals (r, c) are shares of;
+    ``hessians(point, rows)``
+        Hessians (r, c, c) of the dual, and diagonals (r, c) with no cell at a bound.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, c)
+        Ends of the intervals.
+    coefficients : ndarray or sparse array of shape (c, d)
+        Changes of the cells with the multipliers.
+    longest : float
+        The largest change of a cell in a step.
     """
 
-    def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
-        self.start, self.floor, self.ceiling = start, floor, ceiling
-        self.lower, self.upper, self.scale = lower, upper, scale
-        self.coefficients, self.divergence = a, divergence
-        self._squares = (a * a).T
-        sizes = abs(a).max(axis=1)
-        self._sizes = np.ravel(sizes.toarray() if issparse(a) else sizes)
-
-    def _of(self, rows):
-        """Start, floor and ceiling of cells, and ends of equations, of some rows."""
-        every = self.start, self.floor, self.ceiling, self.lower, self.upper
-        return (some_rows(x, rows) for x in every)
+    def __init__(self, lower, upper, coefficients, longest):
+        self.lower, self.upper = lower, upper
+        self.coefficients, self.longest = coefficients, longest
+        sizes = abs(coefficients).max(axis=1)
+        is_sparse = issparse(coefficients)
+        self._sizes = np.ravel(sizes.toarray() if is_sparse else sizes)
 
     def value(self, y, rows):
-        return self._primal(y, rows)[:2]
+        """Return values and points of multipliers."""
+        return self.primal(y, rows)[:2]
 
-    def _primal(self, y, rows):
-        """Value for multipliers, cells, and rounding error of the value."""
-        start, floor, ceiling, lower, upper = self._of(rows)
-        s = y @ self.coefficients
-        m = np.minimum(np.maximum(self.divergence.cells(start, s), floor), ceiling)
-        end = np.where(y > 0, lower, upper)
-        priced = np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
-        terms = np.hstack([s * m, -self.divergence.of(m, start), -priced])
-        rounding = 1e-14 * np.abs(terms).sum(axis=1)
-        return terms.sum(axis=1), m, rounding
+    def priced(self, y, rows):
+        """Multipliers times the ends of the intervals that they pull to."""
+        end = np.where(y > 0, self.lower[rows], self.upper[rows])
+        return np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
 
-    def gradient(self, y, m, rows):
-        *_, lower, upper = self._of(rows)
-        gradient = _outside(m @ self.coefficients.T, y, lower, upper)
-        return gradient, largest(gradient / some_rows(self.scale, rows))
+    def gradient(self, y, point, rows):
+        """Return gradients and residuals at multipliers and their points."""
+        ends = self.lower[rows], self.upper[rows]
+        gradient = _outside(self.sums_of(point), y, *ends)
+        return gradient, largest(gradient / self.scales(point, rows))
 
     def direction(self, here, rows):
         """Newton's step in the multipliers that are free, no longer than allowed."""
-        y, m, gradient = here.x, here.point, here.gradient
-        start, floor, ceiling, lower, upper = self._of(rows)
-        curvature = self.divergence.curvature(start, m)
-        # With no cell at an end of its range, this is the diagonal of the Hessian.
-        whole = np.maximum(curvature, np.finfo(float).tiny) @ self._squares
-        root = 1 / np.sqrt(whole)
-        hessian = self._gram(curvature * ((m > floor) & (m < ceiling)))
+        y, gradient = here.x, here.gradient
+        hessian, whole = self.hessians(here.point, rows)
+        root = 1 / np.sqrt(np.maximum(whole, np.finfo(float).tiny))
         hessian *= root[:, :, None]
         hessian *= root[:, None, :]
-        interval = lower < upper
+        interval = self.lower[rows] < self.upper[rows]
         # Multipliers close to 0 and decreasing are fixed: steps would only halve them.
         ending = interval & (y * gradient > 0) & (np.abs(y) * self._sizes <= 1e-4)
         free = (~interval | (y != 0) | (gradient != 0)) & ~ending
@@ -337,15 +346,7 @@ class _Dual:
             free &= ~wrong
         step = np.where(ending, -y, step)
         change = np.maximum(largest(step @ self.coefficients), 1e-300)
-        return step * np.minimum(1, self.divergence.longest / change)[:, None], False
-
-    def _gram(self, weight):
-        """``A diag(w) A'`` for rows ``w`` of weights."""
-        a = self.coefficients
-        if issparse(a):
-            transposed = a.T.tocsr()
-            return np.stack([((a * w) @ transposed).toarray() for w in weight])
-        return (a * weight[:, None, :]) @ a.T
+        return step * np.minimum(1, self.longest / change)[:, None], False
 
     def search(self, here, step, rows):
         """Halve each row's step until the value falls; multipliers stop at 0."""
@@ -356,7 +357,7 @@ class _Dual:
             at = rows[trying]
             y, gradient = (some_rows(x, trying) for x in (here.x, here.gradient))
             trial = self._stopped(y + length * step[trying], y, gradient, at)
-            value, m, rounding = self._primal(trial, at)
+            value, m, rounding = self.primal(trial, at)
             moved = trial - y
             gain = np.einsum("ij,ij->i", gradient, moved)
             rise = value - here.value[trying] - 1e-4 * gain
@@ -381,6 +382,49 @@ class _Dual:
         sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
         wrong = (trial * sign < 0) & (self.lower[rows] < self.upper[rows])
         return np.where(wrong, 0.0, trial)
+
+
+class _CellDual(IntervalDual):
+    """The dual of rows that share coefficients (c, d); points are the cells."""
+
+    def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
+        super().__init__(lower, upper, a, divergence.longest)
+        self.scale, self.start, self.floor, self.ceiling = scale, start, floor, ceiling
+        self.divergence, self._squares = divergence, (a * a).T
+
+    def _of(self, rows):
+        """Start, floor and ceiling of cells of some rows."""
+        every = self.start, self.floor, self.ceiling
+        return (some_rows(x, rows) for x in every)
+
+    def primal(self, y, rows):
+        start, floor, ceiling = self._of(rows)
+        s = y @ self.coefficients
+        m = np.minimum(np.maximum(self.divergence.cells(start, s), floor), ceiling)
+        priced = self.priced(y, rows)
+        terms = np.hstack([s * m, -self.divergence.of(m, start), -priced])
+        rounding = 1e-14 * np.abs(terms).sum(axis=1)
+        return terms.sum(axis=1), m, rounding
+
+    def sums_of(self, point):
+        return point @ self.coefficients.T
+
+    def scales(self, point, rows):
+        return some_rows(self.scale, rows)
+
+    def hessians(self, point, rows):
+        start, floor, ceiling = self._of(rows)
+        curvature = self.divergence.curvature(start, point)
+        whole = np.maximum(curvature, np.finfo(float).tiny) @ self._squares
+        return self._gram(curvature * ((point > floor) & (point < ceiling))), whole
+
+    def _gram(self, weight):
+        """``A diag(w) A'`` for rows ``w`` of weights."""
+        a = self.coefficients
+        if issparse(a):
+            transposed = a.T.tocsr()
+            return np.stack([((a * w) @ transposed).toarray() for w in weight])
+        return (a * weight[:, None, :]) @ a.T
 
 
 def _solve_free(hessian, right, free):

@@ -1,8 +1,23 @@
-"""Ranges of linear functions of cells."""
+"""Ranges of linear functions of cells, and constraints that exclude each other."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+# The least tolerance that HiGHS accepts, in units of the cells.
+_TOLERANCES = {
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+# A limit in seconds would make results depend on the machine.
+_INTEGER = {"mip_rel_gap": 0.0, "mip_max_nodes": 2000}
+# Steps from the base that an integer may be away: programmes without an end may loop.
+_MOST_STEPS = 1e6
+_INFEASIBLE, _UNBOUNDED = 2, 3
 
 
 def span(low, high, digits=10):
@@ -25,3 +40,217 @@ def box_reach(coefficients, floor, ceiling):
     most = ceiling @ plus.T + floor @ minus.T
     least[least < -1e150], most[most > 1e150] = -np.inf, np.inf
     return least, most
+
+
+def shortest(value, low, high):
+    """Write a number near a value with as few digits as an interval allows."""
+    for digits in range(6, 17):
+        text = f"{value:.{digits}g}"
+        if low <= float(text) <= high:
+            return text
+    return f"{value:.17g}"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A constraint that other constraints and the bounds of the cells exclude.
+
+    Attributes
+    ----------
+    k : int
+        Kind of the constraint.
+    below, above : float
+        The nearest values, below and above the requested interval, that the constraint
+        can have with all constraints of earlier kinds; NaN if there are none.
+    least, most : float
+        Ends of all values that it can have with them.
+    others : list of int
+        Earlier kinds that exclude it, with the bounds. None of them can be left out.
+    """
+
+    k: int
+    below: float
+    above: float
+    least: float
+    most: float
+    others: list
+
+    def __str__(self):
+        values = self.nearest
+        if len(values) == 1 and values[0] in (self.least, self.most):
+            return span(self.least, self.most)
+        return " or ".join(f"{value:.10g}" for value in values)
+
+    def request(self, asked, room):
+        """Return the reachable value nearest to a request, and its shortest text.
+
+        Parameters
+        ----------
+        asked : float
+        room : float
+            What the value may be missed by.
+        """
+        found = min(self.nearest, key=lambda value: abs(value - asked))
+        is_end = found in (self.least, self.most)
+        low, high = (self.least, self.most) if is_end else (found, found)
+        return found, shortest(found, low - room, high + room)
+
+    @property
+    def nearest(self):
+        """The reachable values next to the requested interval."""
+        return [value for value in (self.below, self.above) if not np.isnan(value)]
+
+
+class Program:
+    """Linear constraints ``lower <= a @ x <= upper`` of bounded cells.
+
+    Parameters
+    ----------
+    a : ndarray or sparse array of shape (c, D)
+    lower, upper : ndarray of shape (c,)
+    floor, ceiling : ndarray of shape (D,)
+        Bounds of the cells; may be infinite.
+    base, unit : ndarray of shape (D,)
+        Cells are measured from ``base`` in units of ``unit``.
+    whole : ndarray of bool of shape (D,), default=None
+        Cells that are multiples of their unit from their base.
+    kinds : ndarray of int of shape (c,), default=None
+        Constraints of one kind are left out together; None gives each its own.
+    room : float or ndarray of shape (c,), default=0
+        What constraints may be missed by.
+    """
+
+    def __init__(
+        self, a, lower, upper, floor, ceiling, base, unit, whole=None, kinds=None,
+        room=0.0,
+    ):  # fmt: skip
+        self.rows = csr_array(a)
+        scaled = self.rows * unit
+        self.sizes = np.maximum(abs(scaled).max(axis=1).toarray().ravel(), 1e-300)
+        self.start = self.rows @ base
+        self.a = csr_array(scaled / self.sizes[:, None])
+        self.exact, self.limits = (lower, upper), (floor, ceiling)
+        self.lower, self.upper = lower - room, upper + room
+        whole = np.zeros(len(base), bool) if whole is None else whole
+        low, high = (floor - base) / unit, (ceiling - base) / unit
+        low = np.where(whole, np.maximum(np.ceil(low - 1e-6), -_MOST_STEPS), low)
+        high = np.where(whole, np.minimum(np.floor(high + 1e-6), _MOST_STEPS), high)
+        self.bounds, self.whole = np.column_stack([low, high]), whole
+        self.kinds = np.arange(len(lower)) if kinds is None else kinds
+
+    def best(self, cost, used, lower, upper):
+        """Return the least ``cost @ cells``, and the kinds that bind it.
+
+        Parameters
+        ----------
+        cost : ndarray of shape (D,)
+        used : ndarray of bool of shape (c,)
+            Constraints that are satisfied.
+        lower, upper : ndarray of shape (c,)
+
+        Returns
+        -------
+        value : float
+            Infinity if there are no cells, minus infinity if there is no least value,
+            and NaN if HiGHS does not find out.
+        binding : ndarray of int
+        """
+        ends = ((end - self.start) / self.sizes for end in (lower, upper))
+        below, above = (np.where(used, end, free) for end, free in zip(
+            ends, (-np.inf, np.inf), strict=True
+        ))  # fmt: skip
+        equal = used & (lower == upper)
+        sides = [(1, above, np.flatnonzero(~equal & np.isfinite(above)))]
+        sides += [(-1, below, np.flatnonzero(~equal & np.isfinite(below)))]
+        equal = np.flatnonzero(equal)
+        # The programme in integers loops with tolerances below its own.
+        options = _INTEGER if self.whole.any() else _TOLERANCES
+        found = linprog(
+            cost,
+            A_ub=vstack([sign * self.a[rows] for sign, _, rows in sides], "csr"),
+            b_ub=np.concatenate([sign * end[rows] for sign, end, rows in sides]),
+            A_eq=self.a[equal], b_eq=below[equal],
+            bounds=self.bounds, integrality=self.whole.astype(int), options=options,
+        )  # fmt: skip
+        none = np.empty(0, int)
+        if found.status == 0:
+            rows = np.concatenate([sides[0][2], sides[1][2], equal])
+            prices = np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
+            return found.fun, np.unique(self.kinds[rows[np.abs(prices) > 1e-9]])
+        return {_INFEASIBLE: np.inf, _UNBOUNDED: -np.inf}.get(
+            found.status, np.nan
+        ), none
+
+    def excludes(self, kinds):
+        """Whether no cells satisfy all constraints of some kinds."""
+        used = np.isin(self.kinds, kinds)
+        nothing = np.zeros(len(self.whole))
+        return self.best(nothing, used, self.lower, self.upper)[0] == np.inf
+
+    def conflict(self):
+        """Find the first constraint that those of earlier kinds exclude.
+
+        Returns
+        -------
+        conflict : Conflict or None
+            None if there are cells that satisfy all constraints, if HiGHS does not
+            find out, or if several constraints are of that kind.
+        """
+        fits, fails = 0, self.kinds.max(initial=-1) + 1
+        if not self.excludes(np.arange(fails)):
+            return None
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            if self.excludes(np.arange(middle)):
+                fails = middle
+            else:
+                fits = middle
+        row = np.flatnonzero(self.kinds == fits)
+        if len(row) != 1:
+            return None
+        # Without room first: the ends of that range have no digits of rounding.
+        for lower, upper in (self.exact, (self.lower, self.upper)):
+            *values, binding = self._range(row[0], self.kinds < fits, lower, upper)
+            if np.isfinite(values[:2]).any():
+                break
+        others = np.arange(fits) if self.whole.any() else binding
+        return Conflict(int(fits), *values, self._needed(fits, others))
+
+    def _range(self, row, used, lower, upper):
+        """Values of a constraint that go with some others, and kinds that bind them."""
+        size, start = self.sizes[row], self.start[row]
+        form = self.a[[row]].toarray()
+        # Ends of single columns are the bounds to the last digit.
+        ends = np.ravel(box_reach(self.rows[[row]].toarray(), *self.limits))
+
+        def extreme(sign, used, lower, upper):
+            value, kinds = self.best(sign * form[0], used, lower, upper)
+            value = start + sign * size * value
+            return np.clip(value, *ends) if np.isfinite(value) else value, kinds
+
+        least, from_below = extreme(1, used, lower, upper)
+        most, from_above = extreme(-1, used, lower, upper)
+        below = most if most < lower[row] else np.nan
+        above = least if least > upper[row] else np.nan
+        if self.whole.any():
+            # Values between the ends may be out of reach, too.
+            used = used | (self.kinds == self.kinds[row])
+            beyond_lower, beyond_upper = lower.copy(), upper.copy()
+            beyond_lower[row], beyond_upper[row] = -np.inf, lower[row]
+            below = extreme(-1, used, beyond_lower, beyond_upper)[0]
+            beyond_lower[row], beyond_upper[row] = upper[row], np.inf
+            above = extreme(1, used, beyond_lower, beyond_upper)[0]
+            below, above = (x if np.isfinite(x) else np.nan for x in (below, above))
+        binding = from_above if np.isnan(above) else from_below
+        return below, above, least, most, binding
+
+    def _needed(self, k, others):
+        """Those of some kinds without which constraint k could be satisfied."""
+        others = [*map(int, others)]
+        if not self.excludes([*others, k]):
+            return others
+        for kind in others.copy():
+            rest = [one for one in others if one != kind]
+            if self.excludes([*rest, k]):
+                others = rest
+        return others
