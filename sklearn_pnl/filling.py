@@ -221,7 +221,9 @@ class TensorFiller:
         k = imputer.n_neighbors
         self._near = None if k is None else NearRows(rows, k, imputer.n_candidates)
         n_left_out = self.mask.size - 1 - self.mask.sum()
-        if k is imputer.poset is imputer.base is None and n_left_out <= 0:
+        # Rows of one mode have no interactions that an order could leave out.
+        is_plain = k is imputer.poset is imputer.base is None
+        if is_plain and self.mask.ndim > 1 and n_left_out <= 0:
             warn_user(
                 f"ManyBodyImputer: order={imputer.order_!r} keeps all interactions of "
                 f"rows of shape {imputer.input_shape_}, so that observed cells do not "

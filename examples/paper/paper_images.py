@@ -12,12 +12,17 @@ ends with a message.
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import fetch_openml
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
+
+# theta of single dark images is not determined; the figures show points, which are.
+warnings.filterwarnings("ignore", "ManyBodyProjector: theta", ConvergenceWarning)
 
 # OpenML has channels first, and training and test images in one.
 OPENML = {
