@@ -247,6 +247,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.equalities_, self.n_iter_ = filler.equalities, 1
         return self
 
+    @all_or_nothing
     @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the same rows with their missing cells filled.

@@ -10,6 +10,7 @@ them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows a
 from functools import cached_property, partial
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 from sklearn import config_context
@@ -358,13 +359,28 @@ def _kneighbors(search, queries, k, n_jobs):
 
     A search leaves ties in an order that depends on the number of its queries.
     """
-    search.n_jobs = n_jobs if shares_memory() else 1
-    distances, near = search.kneighbors(queries, k)
+    distances, near = _search_by(search, queries, k, n_jobs)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
     if len(tied):
         order = np.lexsort((near[tied], distances[tied]), axis=1)
         near[tied] = np.take_along_axis(near[tied], order, axis=1)
     return near
+
+
+def _search_by(search, queries, k, n_jobs):
+    """Find the nearest points as ``search.kneighbors`` does.
+
+    A search by a tree in scikit-learn resets the filters of warnings, which all threads
+    share, so that the tree is asked directly.
+    """
+    tree = getattr(search, "_tree", None)
+    if tree is None:
+        return search.kneighbors(queries, k)
+    n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
+    if n_jobs == 1:
+        return tree.query(queries, k)
+    step = max(1, -(-len(queries) // n_jobs))
+    return map_blocks(partial(tree.query, k=k), queries, step=step, n_jobs=n_jobs)
 
 
 def _with_some_column(points):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import currentframe
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -49,27 +49,64 @@ class InstanceWith(HasMethods):
         return not isinstance(val, type) and super().is_satisfied_by(val)
 
 
-def all_or_nothing(fit):
-    """Decorate ``fit``: check parameters and drop the results of an earlier fit.
+class ObjectsByName:
+    """Mixin of estimators with parameters that name an object by a string.
 
-    If ``fit`` fails, the earlier results are restored.
+    ``_objects`` has what to write instead of each string, by parameter.
+    """
+
+    _objects: ClassVar[dict] = {}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the parameters of the estimator, and those of its objects.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name; ``method__noise`` is the parameter ``noise`` of the
+            object ``method``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        for name in params:
+            owner, is_nested, _ = name.partition("__")
+            value = params.get(owner, getattr(self, owner, None))
+            if is_nested and isinstance(value, str):
+                written = self._objects.get(owner, {}).get(value)
+                advice = (
+                    f"Pass an object as {owner}"
+                    if written is None
+                    else (f"Write {owner}={written}")
+                )
+                raise ValueError(
+                    f"{name} cannot be set: {owner}={value!r} is a string, which has "
+                    f"no parameters. {advice} first."
+                )
+        return super().set_params(**params)
+
+
+def all_or_nothing(fit):
+    """Decorate ``fit``: check parameters, and publish all results in one assignment.
+
+    ``fit`` works on a copy of the estimator without the results of an earlier fit. If
+    ``fit`` fails, the estimator is as it was before. Threads that share the estimator
+    see the results of one fit or of another, but never a part of them.
     """
 
     @_fit_context(prefer_skip_nested_validation=False)
     @wraps(fit)
-    def restoring(estimator, *args, **kwargs):
-        before = vars(estimator).copy()
-        for name in before:
-            if name.endswith("_") and not name.startswith("_"):
-                delattr(estimator, name)
-        try:
-            return fit(estimator, *args, **kwargs)
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
+    def on_copy(estimator, *args, **kwargs):
+        copy = object.__new__(type(estimator))
+        for name, value in vars(estimator).copy().items():
+            if name.startswith("_") or not name.endswith("_"):
+                vars(copy)[name] = value
+        result = fit(copy, *args, **kwargs)
+        estimator.__dict__ = vars(copy)
+        return estimator if result is copy else result
 
-    return restoring
+    return on_copy
 
 
 def check_count(name, value, or_none=False):
