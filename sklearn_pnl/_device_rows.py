@@ -55,9 +55,12 @@ class NoStructure:
 
 
 def fit_on_device(augmenter, X, method):
-    """Encode rows for an augmenter; ``method`` is checked and not fitted.
+    """Fit a method, which is checked, to the rows of an augmenter.
 
-    Sets what a fitted :class:`PNLAugmenter` tells of its rows.
+    Returns
+    -------
+    structure : NoStructure
+    rows : DeviceRows
     """
     caller = type(augmenter).__name__
     X = check_rows(augmenter, X, reset=True)
@@ -72,10 +75,7 @@ def fit_on_device(augmenter, X, method):
     source = method.fit(
         table, structure, augmenter.k_neighbors, None, augmenter.n_jobs, caller
     )
-    augmenter.method_, augmenter.n_neighbors_ = method, source.n_neighbors
-    augmenter.integer_features_ = np.empty(0, int)
-    augmenter._structure = structure
-    augmenter._rows = DeviceRows(source, table.shape, X.dtype)
+    return structure, DeviceRows(source, table.shape, X.dtype)
 
 
 def _refusal(x, what):

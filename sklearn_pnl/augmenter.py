@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +19,10 @@ from ._runtime.validation import (
     check_count,
     stays_on_device,
 )
+from .codes import OrderLike
 from .constraints.linear import Constraint
 from .constraints.structure import find_structure
-from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
+from .engine import Augmentation, EqualitiesLike, MethodLike, fit_rows
 
 _DROP = "infeasible='drop' leaves such rows out."
 
@@ -48,6 +50,12 @@ class PNLAugmenter(Augmentation):
         "paper" is ``Codes.paper()``, the settings of the authors' program; an object,
         which is cloned, has settings of its own. "auto" is "lines" for tables, also for
         rows with missing cells, and "codes" for rows of more axes.
+
+    order : int, list of tuple of int, ManyBodyProjector or None, default=None
+        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
+        ``method="auto"`` and ``method="codes"`` are then ``Codes(order)``, and "paper"
+        is ``Codes.paper(order)``. None is the order of the method by itself: the whole
+        row, or 1 for "paper". For "lines" and for an object, an order is refused.
 
     k_neighbors : int or "auto", default="auto"
         Rows among which a partner is looked for, or that a new row is decoded from
@@ -150,6 +158,7 @@ class PNLAugmenter(Augmentation):
         self,
         method: MethodLike = "auto",
         *,
+        order: OrderLike = None,
         k_neighbors: int | Literal["auto"] = "auto",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
         value_support: Literal["auto"] | None = "auto",
@@ -158,6 +167,7 @@ class PNLAugmenter(Augmentation):
         n_jobs: int | None = None,
     ) -> None:
         self.method = method
+        self.order = order
         self.k_neighbors = k_neighbors
         self.categorical_features = categorical_features
         self.value_support = value_support
@@ -182,13 +192,32 @@ class PNLAugmenter(Augmentation):
         self : PNLAugmenter
         """
         if stays_on_device(X):
-            fit_on_device(self, X, as_method(self.method, DeviceTable(X)))
-            return self
+            method = self._checked_method(DeviceTable(X))
+            return self._keep(method, *fit_on_device(self, X, method), np.empty(0, int))
         table = self._read(X)
         structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        fit_rows(self, table, structure, type(self).__name__)
+        return self._fit_table(table, structure, type(self).__name__)
+
+    def _fit_table(self, table, structure, caller, groups=None):
+        """Fit the method to a table whose structure is given, for all estimators.
+
+        The rows of the table are all rows, or the rows of a class; the structure is
+        that of all rows. Messages name the caller. Only rows of one group are mixed.
+        """
+        table.describe(self)
+        method = self._checked_method(table)
+        rows = fit_rows(
+            method, table, structure, self.k_neighbors, groups, self.n_jobs, caller
+        )
+        return self._keep(method, structure, rows, table.integer_features)
+
+    def _keep(self, method, structure, rows, integer_features):
+        """Set the fitted attributes of the method."""
+        self.method_, self.n_neighbors_ = method, rows.source.n_neighbors
+        self.integer_features_ = integer_features
+        self._structure, self._rows = structure, rows
         return self
 
     @one_blas_thread()

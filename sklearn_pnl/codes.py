@@ -23,15 +23,21 @@ from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import slices
 from ._runtime.blocks import cut, whole_steps
-from ._runtime.validation import NOT_NEGATIVE, InstanceWith, clip_neighbors
+from ._runtime.validation import (
+    NOT_NEGATIVE,
+    InstanceWith,
+    ObjectsByName,
+    clip_neighbors,
+)
 from .codec import Codec, encode_rows, free_mask, unshared
 from .constraints.projection import project_rows
-from .draws import DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
+from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
 from .embedding import Embedding
 from .frames.categories import one_of
 from .lines import discretize, mend, reflect
 from .manifolds import (
     LOCAL_MANIFOLD,
+    MANIFOLDS_WRITTEN,
     ORDER,
     LocalManifoldLike,
     MixtureManifold,
@@ -49,7 +55,7 @@ DRAWN_AT_ONCE = 2**12
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
 
-class Codes(BaseEstimator):
+class Codes(ObjectsByName, BaseEstimator):
     """Encode rows by KL projection, draw codes near theirs, and decode these.
 
     The method of the paper, and of rows of more axes: :class:`PNLAugmenter` with
@@ -154,6 +160,11 @@ class Codes(BaseEstimator):
         "draws": DRAWS_PARAMETER,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
+    }
+    _objects: ClassVar[dict] = {
+        "draws": {name: repr(make()) for name, make in DRAWS.items()},
+        "local_manifold": MANIFOLDS_WRITTEN,
+        "reshaper": dict.fromkeys(["auto", "prime"], "PrimeFactorReshaper()"),
     }
     # Whether rows may have missing cells.
     allows_missing = False

@@ -4,6 +4,8 @@
     fit_rows         a method makes a source of new rows of some training rows
     FittedRows.draw  new rows of the source, with what is asked of them, checked
 
+`PNLAugmenter._fit_table` makes the second call, also for the samplers.
+
 A *method* (:class:`Lines`, :class:`Codes`) has ``fit(table, structure, k_neighbors,
 groups, n_jobs, caller)``, which gives a source, and says whether rows may have missing
 cells (``allows_missing``) or be negative (not ``positive_only``). A *source* has
@@ -27,7 +29,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.arrays import dense
-from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
+from ._runtime.validation import COUNT, NOT_NEGATIVE, ObjectsByName, warn_user
 from .calibration import effective_size
 from .codes import Codes
 from .constraints.audit import report_of
@@ -44,29 +46,17 @@ from .frames import read_table, warn_extreme_values
 from .lines import Lines
 from .parents import Request
 
-METHODS = {"lines": Lines, "codes": Codes, "paper": Codes.paper}
+_METHODS = {"lines": Lines, "codes": Codes, "paper": Codes.paper}
 MethodLike: TypeAlias = Literal["auto", "lines", "codes", "paper"] | Lines | Codes
 EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 
 
-def as_method(method, table, lines=Lines, codes=Codes):
-    """The object that a parameter ``method`` stands for, checked and not fitted.
-
-    "auto" is lines for tables and for rows with missing cells, codes for others.
-    """
-    if isinstance(method, str):
-        is_flat = len(table.shape) == 1 or table.has_missing
-        return {"auto": lines if is_flat else codes, **METHODS}[method]()
-    method = clone(method)
-    method._validate_params()
-    return method
-
-
-class Augmentation(BaseEstimator):
+class Augmentation(ObjectsByName, BaseEstimator):
     """Common parameters of augmenter and samplers, and what they tell of the rows."""
 
     _parameter_constraints: ClassVar[dict] = {
-        "method": [StrOptions({"auto", *METHODS}), Lines, Codes],
+        "method": [StrOptions({"auto", *_METHODS}), Lines, Codes],
+        "order": Codes._parameter_constraints["order"],
         "k_neighbors": [COUNT, StrOptions({"auto"})],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
         "value_support": [StrOptions({"auto"}), None],
@@ -74,34 +64,71 @@ class Augmentation(BaseEstimator):
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "n_jobs": [Integral, None],
     }
+    _objects: ClassVar[dict] = {
+        "method": {
+            "auto": "Codes() or method=Lines()",
+            "lines": "Lines()",
+            "codes": "Codes()",
+            "paper": "Codes.paper()",
+        }
+    }
+    # What "auto" stands for: for tables, and for codes.
+    _auto: ClassVar[tuple] = Lines, Codes
     _structure: Structure
     _rows: FittedRows
+
+    def _validate_params(self):
+        """Check each parameter, and refuse an order that would change nothing."""
+        super()._validate_params()
+        if self.order is not None and self.method not in ("auto", "codes", "paper"):
+            raise ValueError(
+                f"order={self.order!r} has no effect with method={self.method!r}: set "
+                "it in Codes(order=...), or set method='codes'."
+            )
 
     def _read(self, X):
         """Rows of any container as a table of numbers and categories."""
         advice = "Codes take no missing cells; method='lines' does."
-        takes = self._takes()
-        return read_table(
-            self, X, takes.allows_missing or advice, isinstance(takes, Lines)
-        )
+        method = self._method()
+        is_sparse = isinstance(method, Lines)
+        return read_table(self, X, method.allows_missing or advice, is_sparse)
 
-    def _takes(self):
-        """A method that says which rows this one takes; ``fit`` refuses a wrong one."""
+    def _method(self, is_table=True):
+        """Return the method for tables, or for rows of more axes, not fitted.
+
+        ``fit`` refuses a method of the wrong kind.
+        """
         if isinstance(self.method, BaseEstimator):
             return self.method
-        return {"auto": Lines, **METHODS}.get(str(self.method), Lines)()
+        lines, codes = self._auto
+        by_name = {"auto": lines if is_table and self.order is None else codes}
+        method = (by_name | _METHODS).get(str(self.method), Lines)()
+        if self.order is not None and isinstance(method, Codes):
+            method.order = self.order
+        return method
 
-    def _shared(self):
-        """The parameters that all estimators have."""
-        names = Augmentation._parameter_constraints
-        return {name: getattr(self, name) for name in names}
+    def _checked_method(self, table):
+        """Return the method for a table, checked and not fitted."""
+        # Codes take no missing cells.
+        method = clone(self._method(len(table.shape) == 1 or table.has_missing))
+        method._validate_params()
+        return method
+
+    def _shared(self, method):
+        """Return the parameters of an augmenter for the method that was chosen."""
+        shared = {
+            name: getattr(self, name) for name in Augmentation._parameter_constraints
+        }
+        # The method has the order.
+        return shared | {"method": method, "order": None}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self._takes().positive_only
-        tags.input_tags.allow_nan = self._takes().allows_missing
+        method = self._method()
+        tags.input_tags.positive_only = method.positive_only
+        tags.input_tags.allow_nan = method.allows_missing
         return tags
 
     @property
@@ -126,41 +153,34 @@ class Augmentation(BaseEstimator):
         return self._structure.support
 
 
-def fit_rows(estimator, table, structure, caller, groups=None):
-    """Fit the method of an estimator to rows: all of them, or those of a class.
-
-    Sets what a fitted :class:`PNLAugmenter` tells of its rows.
+def fit_rows(method, table, structure, k_neighbors, groups, n_jobs, caller):
+    """Fit a method to rows: all rows, or the rows of a class.
 
     Parameters
     ----------
-    estimator : PNLAugmenter
+    method : Lines or Codes
     table : Table
     structure : Structure
-        Of the rows of all classes.
-    caller : str
-        Who draws, for messages.
+        The structure of the rows of all classes.
+    k_neighbors : int or "auto"
     groups : ndarray of shape (m,) or None
-        Rows of a group are mixed with each other alone.
+        The group of each row; only rows of one group are mixed.
+    n_jobs : int or None
+    caller : str
+        The estimator that messages name.
 
     Returns
     -------
     rows : FittedRows
     """
-    table.describe(estimator)
     warn_extreme_values(table, structure.least, structure.most)
     if groups is not None and len(groups) > 1 and np.bincount(groups).max() == 1:
         warn_user(
             f"{table.data_name}: each row is a group of its own, and rows of different "
             "groups are not mixed: all new rows are copies."
         )
-    method, k, n_jobs = estimator.method, estimator.k_neighbors, estimator.n_jobs
-    estimator.method_ = as_method(method, table)
-    source = estimator.method_.fit(table, structure, k, groups, n_jobs, caller)
-    estimator.n_neighbors_ = source.n_neighbors
-    estimator.integer_features_ = table.integer_features
-    rows = FittedRows(source, table.without_rows(), n_jobs, caller)
-    estimator._structure, estimator._rows = structure, rows
-    return rows
+    source = method.fit(table, structure, k_neighbors, groups, n_jobs, caller)
+    return FittedRows(source, table.without_rows(), n_jobs, caller)
 
 
 @dataclass(frozen=True)

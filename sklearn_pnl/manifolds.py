@@ -293,6 +293,7 @@ LOCAL_MANIFOLDS = {
     "eta": EtaManifold,
     "mixture": MixtureManifold,
 }
+MANIFOLDS_WRITTEN = {name: repr(make()) for name, make in LOCAL_MANIFOLDS.items()}
 LocalManifoldLike: TypeAlias = (
     Literal["fiber", "theta", "eta", "mixture"] | LocalManifold
 )

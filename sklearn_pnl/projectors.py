@@ -25,9 +25,11 @@ from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
+    ObjectsByName,
     all_or_nothing,
     as_array,
     check_codes,
+    check_count,
     check_measures,
     check_tensors,
     clip_neighbors,
@@ -36,7 +38,13 @@ from .codec import Codec, encode_rows, free_mask, lay_out, unshared
 from .geometry import PosetProtocol, RakingError, rake
 from .geometry.convex.raking import mode_sets
 from .geometry.posets.elements import refuse_foreign
-from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
+from .manifolds import (
+    LOCAL_MANIFOLD,
+    MANIFOLDS_WRITTEN,
+    ORDER,
+    LocalManifoldLike,
+    as_local_manifold,
+)
 from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
 
@@ -353,7 +361,7 @@ class ManyBodyProjector(_Encoder):
         return tags
 
 
-class BackwardProjector(_Encoder):
+class BackwardProjector(ObjectsByName, _Encoder):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
@@ -479,6 +487,7 @@ class BackwardProjector(_Encoder):
         "n_jobs": N_JOBS,
     }
 
+    _objects: ClassVar[dict] = {"local_manifold": MANIFOLDS_WRITTEN}
     # Rows to decode through must have all cells.
     _missing = None
 
@@ -660,7 +669,7 @@ class BackwardProjector(_Encoder):
             Rows of the training data.
         """
         codes = check_codes(self, X)
-        k = self.k_neighbors_ if n_neighbors is None else n_neighbors
+        k = check_count("n_neighbors", n_neighbors, or_none=True) or self.k_neighbors_
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return like(indices, codes)

@@ -18,12 +18,12 @@ from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
 from .augmenter import PNLAugmenter
-from .codes import Codes
+from .codes import Codes, OrderLike
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
 from .constraints.totals import ColumnTotal
-from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
-from .frames import read_target
+from .engine import Augmentation, EqualitiesLike, MethodLike
+from .frames import read_groups, read_target
 from .lines import Lines
 
 # Relative accuracy of densities, and grid cells of a bandwidth that attain it.
@@ -53,6 +53,13 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         How new rows are made, as by :class:`PNLAugmenter`. "auto" is without noise,
         since targets get none: ``Lines(noise=0)`` for tables, also for rows with
         missing cells, and ``Codes(draws="interpolation")`` for rows of more axes.
+
+    order : int, list of tuple of int, ManyBodyProjector or None, default=None
+        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
+        ``method="auto"`` is then ``Codes(order, draws="interpolation")``, "codes" is
+        ``Codes(order)`` and "paper" is ``Codes.paper(order)``. None is the order of the
+        method by itself: the whole row, or 1 for "paper". For "lines" and for an
+        object, an order is refused.
 
     k_neighbors : int or "auto", default="auto"
         Rows among which a partner is looked for, or that a new row is decoded from
@@ -122,6 +129,9 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     report_ : SampleReport or None
         On ``totals``, if there are any.
 
+    groups_ : ndarray of shape (n + n_new,)
+        Groups of all returned rows, if ``fit_resample`` was given groups.
+
     input_shape_ : tuple of int
         Shape of a row.
 
@@ -162,6 +172,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     """
 
     _sampling_type = "bypass"
+    # Targets get no noise.
+    _auto = partial(Lines, noise=0), partial(Codes, draws="interpolation")
     _parameter_constraints: ClassVar[dict] = {
         **Augmentation._parameter_constraints,
         "n_samples": [COUNT, Interval(RealNotInt, 0, 10, closed="right")],
@@ -178,6 +190,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         n_samples: float = 1.0,
         row_weights: Literal["uniform", "rarity"] = "uniform",
         method: MethodLike = "auto",
+        order: OrderLike = None,
         k_neighbors: int | Literal["auto"] = "auto",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
         value_support: Literal["auto"] | None = None,
@@ -191,6 +204,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         self.n_samples = n_samples
         self.row_weights = row_weights
         self.method = method
+        self.order = order
         self.k_neighbors = k_neighbors
         self.categorical_features = categorical_features
         self.value_support = value_support
@@ -222,7 +236,9 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     @all_or_nothing
     @one_blas_thread()
-    def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
+    def fit_resample(
+        self, X: Rows, y: Any, groups: ArrayLike | None = None
+    ) -> tuple[Any, Any]:
         """Add new rows and their targets to the data.
 
         Parameters
@@ -231,6 +247,9 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
             Rows. Dates of a zone are read in UTC, decimals and objects as float64.
         y : array-like of shape (n,) or (n, n_targets)
             Their targets.
+        groups : array-like of shape (n,), default=None
+            Groups of rows, such as patients or shops: only rows of one group are mixed.
+            ``groups_`` has the groups of all returned rows.
 
         Returns
         -------
@@ -240,25 +259,26 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
             Targets, in the container of ``y``.
         """
         table, values, more_targets = self._check(X, y)
+        groups, group_codes = read_groups(groups, len(table))
         n_new = self.n_samples
         if not isinstance(n_new, Integral):
             n_new = max(1, round(n_new * len(table)))
         self._structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        # Targets get no noise.
-        method = as_method(
-            self.method, table, partial(Lines, noise=0),
-            partial(Codes, draws="interpolation"),
-        )  # fmt: skip
-        self.augmenter_ = PNLAugmenter(**self._shared() | {"method": method})
-        rows = fit_rows(self.augmenter_, table, self._structure, type(self).__name__)
+        self.augmenter_ = PNLAugmenter(**self._shared(self._checked_method(table)))
+        caller = type(self).__name__
+        self.augmenter_._fit_table(table, self._structure, caller, group_codes)
+        rows = self.augmenter_._rows
         batch, self.report_ = rows.draw(
             int(n_new), as_random_state(self.random_state), self.constraints,
             self.totals, shares=self._shares(values),
         )  # fmt: skip
         self.method_ = self.augmenter_.method_
         self.parent_indices_, self.parent_weights_ = batch.parents, batch.weights
+        if groups is not None:
+            # A new row has the group of its first parent.
+            self.groups_ = np.concatenate([groups, groups[batch.parents[:, 0]]])
         targets = np.einsum("nk,nkt->nt", batch.weights, values[batch.parents])
         return table.stack([rows.restored(batch)]), more_targets(targets)
 

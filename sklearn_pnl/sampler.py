@@ -22,9 +22,10 @@ from ._runtime.validation import (
     errors_naming,
 )
 from .augmenter import PNLAugmenter
+from .codes import OrderLike
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
-from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
+from .engine import Augmentation, EqualitiesLike, MethodLike
 from .frames import read_classes, read_groups, read_weights
 
 
@@ -51,6 +52,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
         settings of the authors' program. An object, which is cloned, has settings of
         its own. "auto" is "lines" for tables, also for rows with missing cells, and
         "codes" for rows of more axes.
+
+    order : int, list of tuple of int, ManyBodyProjector or None, default=None
+        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
+        ``method="auto"`` and ``method="codes"`` are then ``Codes(order)``, and "paper"
+        is ``Codes.paper(order)``. None is the order of the method by itself: the whole
+        row, or 1 for "paper". For "lines" and for an object, an order is refused.
 
     k_neighbors : int or "auto", default="auto"
         Rows of the class among which a partner is looked for, or that a new row is
@@ -153,8 +160,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
     searched, and pairs of near rows are mixed with local noise; new rows are projected
     onto ``constraints`` and ``totals``, checked, and appended to the originals.
     ``benchmarks`` compares it with other samplers.
-    In a grid ``{"pnlsampler__method": ["lines", Codes(1), Codes(2)]}`` compares
-    methods, and ``{"pnlsampler__method__order": [1, 2]}`` orders of ``Codes.paper()``.
+    The grid ``{"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [3, 10]}``
+    compares orders of the codes, and lines for None.
 
     References
     ----------
@@ -188,6 +195,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         *,
         sampling_strategy: float | str | dict | Callable = "auto",
         method: MethodLike = "auto",
+        order: OrderLike = None,
         k_neighbors: int | Literal["auto"] = "auto",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
         value_support: Literal["auto"] | None = None,
@@ -200,6 +208,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
     ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)
         self.method = method
+        self.order = order
         self.k_neighbors = k_neighbors
         self.categorical_features = categorical_features
         self.value_support = value_support
@@ -251,7 +260,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         self._structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        self.method_ = as_method(self.method, table)
+        self.method_ = self._checked_method(table)
         self.augmenters_, self.reports_ = {}, {}
         new, parents = [], []
         for label, rng in zip(wanted, self._generators(len(wanted)), strict=True):
@@ -286,9 +295,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     def _new_rows(self, label, part, n_new, rng, groups, weights):
         """New rows of one class in their container, and as a batch."""
-        augmenter = PNLAugmenter(**self._shared())
+        augmenter = PNLAugmenter(**self._shared(self.method_))
         caller = f"{type(self).__name__}, {part.data_name}"
-        rows = fit_rows(augmenter, part, self._structure, caller, groups)
+        rows = augmenter._fit_table(part, self._structure, caller, groups)._rows
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -354,6 +355,41 @@ def test_parameters_that_there_are_not_are_named(make):
         make().set_params(drows__noise=1)
     with pytest.raises(TypeError):
         make(noise=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "advice"),
+    [
+        (PNLSampler, "method__offset", r"method='auto'.* Write method=Codes\(\)"),
+        (PNLAugmenter, "method__noise", r"or method=Lines\(\) first"),
+        (
+            partial(PNLRegressionSampler, method="paper"),
+            "method__order",
+            r"Write method=Codes.paper\(\) first",
+        ),
+        (
+            partial(PNLSampler, method=Codes()),
+            "method__draws__noise",
+            r"draws='mixup'.* Write draws=MixupDraws\(\)",
+        ),
+        (
+            BackwardProjector,
+            "local_manifold__step",
+            r"Write local_manifold=FiberManifold\(\)",
+        ),
+        (Codes, "embedding__clip", "Pass an object as embedding first"),
+    ],
+)
+def test_parameters_of_a_string_are_refused_with_what_to_write(make, name, advice):
+    with pytest.raises(ValueError, match=advice):
+        make().set_params(**{name: 1})
+
+
+def test_a_string_and_the_parameters_of_an_object_are_set_together():
+    sampler = PNLSampler(method="codes").set_params(method=Lines(), method__noise=0)
+    assert sampler.method.noise == 0
+    with pytest.raises(ValueError, match="method='lines' is a string"):
+        sampler.set_params(method="lines", method__noise=0)
 
 
 # --- targets --------------------------------------------------------------------

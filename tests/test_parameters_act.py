@@ -124,6 +124,7 @@ def resampled(rows, y=LABELS):
 
 COMMON = {
     "method": ["codes", pnl.Lines(noise=0.3), "paper"],
+    "order": [1, [(0, 1)], pnl.ManyBodyProjector(1)],
     "k_neighbors": [2],
     "categorical_features": [[8]],
     "value_support": [None],
@@ -536,6 +537,13 @@ function(
     BY_ROW,
     lambda **given: clone(CORRECTED).fit(PLAIN, NOISY, **given).predict_proba(PLAIN),
 )
+function(
+    "fit_resample of the regression sampler",
+    pnl.PNLRegressionSampler.fit_resample,
+    {},
+    {"groups": BY_ROW["groups"]},
+    lambda **given: clone(REGRESSOR).fit_resample(TABLE, TABLE["sum"], **given),
+)
 NEAR = {"n_neighbors": [2], "return_distance": [False]}
 function("kneighbors", BACK.kneighbors, {"X": BACK.codes_[:5]}, NEAR)
 ONE_MARGIN = {"margins": {(0,): [[6.0, 7.0]]}}
@@ -601,6 +609,36 @@ def test_parameters_act_or_are_refused(key, name):
         assert any(faults.values()), f"{name} acts: it is no exception"
     else:
         assert values and not any(faults.values()), faults
+
+
+MAKES_ROWS = {
+    "augmenter": (pnl.PNLAugmenter(), augmented),
+    "sampler": (SEEDED, resampled),
+    "regression": (REGRESSOR, lambda rows: resampled(rows, TABLE["sum"])),
+}
+METHODS = ["auto", "codes", "paper", "lines", pnl.Codes(), pnl.Codes(1), pnl.Lines()]
+
+
+@pytest.mark.parametrize("rows", [TABLE, IMAGES], ids=["table", "images"])
+@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("key", MAKES_ROWS)
+def test_an_order_acts_or_is_refused_for_every_method(key, method, rows):
+    estimator, use = MAKES_ROWS[key]
+    one = clone(estimator).set_params(method=method, order=2)
+    if method not in ("auto", "codes", "paper"):
+        with pytest.raises(
+            ValueError, match=r"order=2 .* set it in Codes\(order=...\)"
+        ):
+            use(rows)(one)
+        return
+    default = clone(one).set_params(order=None)
+    assert outcome(lambda: use(rows)(one)) != outcome(lambda: use(rows)(default))
+    by_object = {"paper": pnl.Codes.paper(2), "codes": pnl.Codes(2)}.get(method)
+    if by_object is None:
+        draws = "interpolation" if key == "regression" else "mixup"
+        by_object = pnl.Codes(2, draws=draws)
+    same = clone(estimator).set_params(method=by_object)
+    assert outcome(lambda: use(rows)(one)) == outcome(lambda: use(rows)(same))
 
 
 def own(one):

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from imblearn.pipeline import make_pipeline
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
@@ -317,6 +318,33 @@ def test_parameters_are_those_of_the_augmenter():
     assert sampler.augmenter_.k_neighbors == 2
     assert sampler.method_.noise == 0.1
     assert clone(sampler).get_params(deep=False).keys() == ours.keys()
+
+
+@pytest.mark.parametrize("method", ["auto", "codes"])
+def test_rows_are_mixed_within_groups(method):
+    X, y = problem()
+    groups = np.random.default_rng(0).choice(["a", "b", "c"], 60)
+    sampler = PNLRegressionSampler(method=method, random_state=0)
+    X_more, _ = sampler.fit_resample(X, y, groups=groups)
+    parents = sampler.parent_indices_
+    assert (groups[parents[:, 0]] == groups[parents[:, 1]]).all()
+    assert_array_equal(sampler.groups_[:60], groups)
+    assert_array_equal(sampler.groups_[60:], groups[parents[:, 0]])
+    assert len(sampler.groups_) == len(X_more)
+    sampler.fit_resample(X, y)
+    assert not hasattr(sampler, "groups_")
+    with pytest.raises(ValueError, match=r"groups has the shape \(2,\) for 60 rows"):
+        sampler.fit_resample(X, y, groups=[1, 2])
+
+
+def test_groups_reach_the_sampler_in_a_pipeline():
+    X, y = problem()
+    groups = np.arange(60) % 3
+    with config_context(enable_metadata_routing=True):
+        sampler = PNLRegressionSampler(random_state=0)
+        sampler.set_fit_resample_request(groups=True)
+        pipeline = make_pipeline(sampler, Ridge()).fit(X, y, groups=groups)
+    assert_array_equal(pipeline[0].groups_[:60], groups)
 
 
 def test_totals_are_met_and_reported():
