@@ -514,7 +514,6 @@ def test_a_tensor_without_an_axis_of_rows_is_told():
     ManyBodyImputer(2).fit(X[None])
     with pytest.warns(UserWarning, match=r"shape \(5, 6\).* pass X\[None\]"):
         ManyBodyImputer(2).fit(X)
-    with pytest.warns(UserWarning, match="keeps all interactions"):
-        ManyBodyImputer(1).fit(X[0])
+    ManyBodyImputer(1).fit(X[0])
     ManyBodyImputer(1).fit(X)
     ManyBodyImputer(2, n_neighbors=2).fit(X)

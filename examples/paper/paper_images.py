@@ -22,7 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
 # theta of single dark images is not determined; the figures show points, which are.
-warnings.filterwarnings("ignore", "ManyBodyProjector: theta", ConvergenceWarning)
+warnings.filterwarnings(
+    "ignore", "(ManyBody|Backward)Projector: theta", ConvergenceWarning
+)
 
 # OpenML has channels first, and training and test images in one.
 OPENML = {
