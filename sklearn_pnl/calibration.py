@@ -18,16 +18,21 @@ from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
 from .constraints.linear import LinearConstraints, stack_terms
-from .constraints.totals import as_totals, read_counts, read_sum
+from .constraints.totals import as_totals, check_level_sum, read_counts, read_sum
 from .frames.columns import columns_of, is_frame
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
 from .geometry.convex.reach import box_reach, span
-from .geometry.convex.whole import nearest_whole
+from .geometry.convex.whole import whole_near
 
 # Share of a total that rounding in double precision may hide.
 _ROUNDING = 1e-12
 _TINY = np.finfo(float).tiny
+# Integer terms up to this size are numbers of persons or things, not amounts.
+_LARGEST_COUNT = 32
+# Pairs of rows whose rounding is exchanged; some dozens are enough.
+_MOST_EXCHANGES = 500
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 _SOLVER_CONSTRAINTS = {
     "tol": [NOT_NEGATIVE],
     "max_iter": [COUNT],
@@ -209,13 +214,14 @@ def calibrate(
     bounds : tuple of float, default=(0, inf)
         Least and largest ratio of a weight to its design weight.
     integer : bool, default=False
-        Whether weights are rounded to whole numbers: to the nearest ones next to them
-        that meet the totals, by ``scipy.optimize.milp``. Counts, and where this can be
-        sums of whole numbers, are then exact; means and other sums are off by at most
-        the mean size of their terms, and searched for among some thousand rows. Where
-        it finds none, in some seconds, weights are truncated, and the fractions
-        replicate a systematic sample of rows (truncate, replicate, sample). What is
-        missed ``report.missed`` says, and a warning if no report is asked for.
+        Whether to round weights to integers that meet the totals, each weight up or
+        down. Counts, and sums of small integers such as persons, are exact if such
+        integers exist next to the weights. Means and other sums are brought near by
+        exchanges between rows that are alike in these totals, usually to less than the
+        mean size of their terms. If no integers are found, weights are truncated, and
+        the fractions replicate a systematic sample of rows (truncate, replicate,
+        sample). ``report.missed`` has what is missed; without a report, a warning
+        states it.
     tol : float, default=1e-9
         Wanted residual of each total, as a share of the sum of its absolute terms.
     max_iter : int, default=200
@@ -417,6 +423,7 @@ def _read_total(columns, total, design):
     counts, codes = read_counts(columns, total)
     rest = np.flatnonzero((codes < 0) & (design > 0))
     # Shares that sum to 1 leave no weight for rows that have none of their levels.
+    check_level_sum(total, counts, len(rest), 1.0 if total.mean else None)
     least = counts.lower.sum()
     if total.mean and least >= 1 - _ROUNDING and len(rest):
         raise ValueError(
@@ -473,10 +480,11 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
 
 
 def _round_weights(asked, weights, floor, ceiling):
-    """Whole weights next to given ones, that meet totals where this can be.
+    """Round weights to integers that meet totals, if such integers are found.
 
-    Else truncate, replicate, sample: fractions are summed over the rows, those with
-    the same terms side by side, and a row is replicated where the sum passes a half.
+    Otherwise truncate, replicate, sample: fractions are summed over the rows, with
+    rows of the same terms next to each other, and a row is replicated where the sum
+    passes a half.
     """
     # No weight is -0.
     floor = np.ceil(floor - _ROUNDING) + 0.0
@@ -487,24 +495,102 @@ def _round_weights(asked, weights, floor, ceiling):
     # Rows that nothing is asked of keep the sum of their weights.
     terms = csr_array(stack_terms([terms, np.ones((1, len(weights)))]))
     lower, upper = (np.r_[e, weights.sum() + k] for e, k in ((lower, -1), (upper, 1)))
-    mean = abs(terms).sum(axis=1) / np.maximum(np.diff(terms.indptr), 1) + _TINY
     is_whole = abs(terms - terms.rint()).sum(axis=1) == 0
     is_whole &= np.ceil(lower) <= np.floor(upper)
-    # Sums of whole terms are met, or counts alone; others to within the mean of their
-    # terms. A search over more terms takes minutes.
-    for exact in np.unique([is_whole, is_whole & (mean == 1)], axis=0)[::-1]:
-        unit, room = np.where(exact, 1.0, mean), np.where(exact, 0.0, 1.0)
-        scaled = csr_array(terms / unit[:, None])
-        ends = lower / unit - room, upper / unit + room
+    largest = abs(terms).max(axis=1).toarray().ravel()
+    # Counts of rows and of persons in them are met; a search for exact sums of larger
+    # terms, such as prices, takes minutes.
+    weights = np.clip(weights, floor, ceiling)
+    order = np.argsort(_fingerprints(terms), kind="stable")
+    for most in (_LARGEST_COUNT, 1):
+        exact = is_whole & (largest <= most)
         with suppress(ValueError):
-            if terms.nnz <= (2**20 if exact.all() else 2**14):
-                return nearest_whole(weights, scaled, *ends, floor, ceiling, seconds=1)
-    # Sums with irrational coefficients tell rows with other terms apart.
-    order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(mean))), kind="stable")
+            ends = lower[exact], upper[exact]
+            group, whole = _rounded_in_groups(weights, order, terms[exact], *ends)
+            loose = terms[~exact].toarray(), lower[~exact], upper[~exact]
+            return _exchanged(whole, weights, group, *loose)
     whole = np.floor(weights + _ROUNDING)
     fractions = np.cumsum((weights - whole)[order])
     whole[order] += np.diff(np.rint(fractions), prepend=0.0)
     return np.clip(whole, floor, ceiling)
+
+
+def _fingerprints(terms):
+    """Return a number (n,) of each row that tells rows with other terms (c, n) apart.
+
+    Sums with irrational coefficients are equal for equal terms only.
+    """
+    return terms.T @ np.sin(1.0 + np.arange(terms.shape[0]))
+
+
+def _rounded_in_groups(weights, order, terms, lower, upper):
+    """Round weights so that the sums of terms (c, n) lie in intervals.
+
+    Rows with the same terms form a group. The integer sum of the weights of each group
+    is found first, then the rows of the group that go up. Rows that follow each other
+    in ``order`` (n,) are alike in other terms.
+
+    Returns
+    -------
+    group : ndarray of int of shape (n,)
+    whole : ndarray of shape (n,)
+    """
+    _, first, group = np.unique(
+        _fingerprints(terms), return_index=True, return_inverse=True
+    )
+    low = np.floor(weights + _ROUNDING)
+    part = np.maximum(weights - low, 0.0)
+    least = np.bincount(group, low)
+    limits = least, least + np.bincount(group, part > 0)
+    sums = np.bincount(group, weights)
+    sums = whole_near(sums, terms[:, first], lower, upper, limits, seconds=2)
+    # Not the largest fractions, which terms may depend on: rows go up by chance, with
+    # evenly spread numbers in place of random ones.
+    spread = np.empty(len(weights))
+    spread[order] = np.arange(len(weights)) * _GOLDEN_RATIO % 1
+    order = np.lexsort((np.where(part > 0, spread - part, 2.0), group))
+    size = np.bincount(group)
+    rank = np.empty(len(weights))
+    rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(size) - size, size)
+    return group, low + (rank < (sums - least)[group])
+
+
+def _exchanged(whole, weights, group, terms, lower, upper):
+    """Bring sums of ``terms`` (m, n) near their intervals by exchanges of pairs.
+
+    One of two rows of a group is rounded up in place of the other, so that the sums of
+    the groups stay. Each exchange is the one that leaves the least of the sum that is
+    missed most; the exchanges end where none helps.
+    """
+    if not len(terms):
+        return whole
+    sizes = np.abs(terms).mean(axis=1) + _TINY
+    terms, lower, upper = terms / sizes[:, None], lower / sizes, upper / sizes
+    values = terms @ whole
+    for _ in range(_MOST_EXCHANGES):
+        missing = np.clip(values, lower, upper) - values
+        k, missed = np.argmax(np.abs(missing)), np.square(missing).sum()
+        ups = np.flatnonzero(whole < weights - _ROUNDING)
+        downs = np.flatnonzero(whole > weights + _ROUNDING)
+        if missed <= _ROUNDING or not len(ups) or not len(downs):
+            break
+        # Of each row that may go up: the rows of its group with the nearest terms.
+        least, width = terms[k].min(), 2 * np.ptp(terms[k]) + _TINY
+        keys = group[downs] + (terms[k, downs] - least) / width
+        downs = downs[np.argsort(keys, kind="stable")]
+        aim = np.clip((terms[k, ups] - missing[k] - least) / width, 0, 0.75)
+        place = np.searchsorted(np.sort(keys), group[ups] + aim)
+        near = downs[np.clip([place - 1, place], 0, len(downs) - 1)].ravel()
+        ups = np.tile(ups, 2)
+        left = missing[:, None] - terms[:, ups] + terms[:, near]
+        left = np.where(group[ups] == group[near], np.square(left).sum(axis=0), np.inf)
+        best = np.argmin(left)
+        if not left[best] < missed * (1 - _ROUNDING):
+            break
+        i, j = ups[best], near[best]
+        whole[i], whole[j] = whole[i] + 1, whole[j] - 1
+        values = terms @ whole
+    return whole
 
 
 # --- tables with labels -------------------------------------------------------------

@@ -15,10 +15,21 @@ from .constraints.audit import Infeasibility, audit_rows, explain_infeasible, re
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
-from .parents import Batch, choose_seeds, condition_weights, parent_weights
+from .parents import (
+    Batch,
+    choose_seeds,
+    condition_weights,
+    in_spreads,
+    matched,
+    near_rows,
+    parent_weights,
+)
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**19
+# Share of the base rows that are chosen without regard to the constraints, before
+# counts are satisfied.
+_FAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ class Drawing:
         return bool(len(self.feasible.constraints) or is_off)
 
     def _drawn(self, rng, size, kept):
-        request, done = self._conditioned(rng), 0
+        request, done = self.conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
             rows = np.arange(done, done + len(batch.donors))
             done += len(rows)
@@ -89,19 +100,20 @@ class Drawing:
             kept.append(rows[~infeasible])
             yield batch
 
-    def _conditioned(self, rng):
-        """Draw seeds near the constraints, with kernel weights of the training rows."""
+    def conditioned(self, rng):
+        """Return the request with base rows near the constraints, or shares of them."""
         request, asked = self.request, self.feasible.constraints
         if request.seeds is not None or not len(asked):
             return request
-        values = self.training_rows @ asked.coefficients.T
-        weights = condition_weights(values, asked.lower, asked.upper)
-        if weights.ndim == 1:
-            shares = weights if request.shares is None else weights * request.shares
-            return replace(request, shares=shares)
-        below = np.cumsum(weights, axis=1)
-        place = rng.uniform(size=(len(below), 1)) * below[:, -1:]
-        return replace(request, seeds=(place >= below).sum(axis=1))
+        values = asked.values_of(self.training_rows)
+        ends, shares = (asked.lower, asked.upper), request.shares
+        if asked.lower.ndim == 1:
+            weights = condition_weights(values, *ends)
+            return replace(
+                request, shares=weights if shares is None else weights * shares
+            )
+        scaled = in_spreads(values, *ends)
+        return replace(request, seeds=near_rows(*scaled, rng, shares, request.n_jobs))
 
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it.
@@ -222,14 +234,14 @@ def sample_set(drawing, rng, totals):
         raise ValueError("Totals are of all rows: pass infeasible='raise'.")
     source, table, request = drawing.source, drawing.table, drawing.request
     numbers, binary = drawing.training_rows, source.structure.binary
-    asked = Totals.read(totals, request.n_samples, table, numbers, binary)
+    discrete = source.structure.discrete
+    asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
     if asked.counted and not source.can_count:
         raise ValueError(
             "Categories that are counted are those of the training row that a new row "
             "starts from, which rows of a density do not have: use draws='mixup'."
         )
-    weights = parent_weights(asked, numbers)
-    seeds = choose_seeds(asked, weights, rng)
+    weights, seeds = _base_rows(drawing, asked, rng)
     drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
     batch = joined(drawing.batches(rng), request.n_samples)
     batch = batch._replace(numbers=dense(batch.numbers))
@@ -263,6 +275,60 @@ def sample_set(drawing, rng, totals):
     )  # fmt: skip
     drawing.audit(batch)
     return batch, report
+
+
+def _base_rows(drawing, asked, rng):
+    """Choose base rows (n,) that have the counts and are near the constraints.
+
+    Returns
+    -------
+    weights : ndarray of shape (m,)
+        Calibrated weights of the training rows.
+    seeds : ndarray of int of shape (n,)
+    """
+    numbers, given = drawing.training_rows, drawing.request.shares
+    constraints, near = drawing.feasible.constraints, drawing.conditioned(rng)
+    given = np.ones(len(numbers)) if given is None else given
+    shares = given if near.shares is None else near.shares
+    if near.seeds is not None:
+        shares = np.bincount(near.seeds, minlength=len(numbers))
+    # Counts may require rows that are far from the constraints.
+    shares = shares / shares.sum() + _FAR * given / given.sum()
+    if asked.counted:
+        misses = _misses_for_good(drawing, numbers)
+        # If no row is left, the projection names the constraint.
+        shares[misses & ~misses.all()] = 0.0
+    weights = parent_weights(asked, numbers, shares)
+    seeds = choose_seeds(asked, weights, rng)
+    if near.seeds is None:
+        return weights, seeds
+    values, *ends = in_spreads(
+        constraints.values_of(numbers), constraints.lower, constraints.upper
+    )
+    cells = asked.cells[1]
+    cell = cells[seeds]
+    if asked.counted:
+        cell = cell[matched(values[seeds], *ends, np.clip(values[near.seeds], *ends))]
+    ratios = np.divide(weights, shares, out=np.zeros(len(weights)), where=shares > 0)
+    for k in np.unique(cell):
+        rows, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
+        own = values[members], *(end[rows] for end in ends), rng
+        seeds[rows] = members[near_rows(*own, ratios[members] * given[members])]
+    return weights, seeds
+
+
+def _misses_for_good(drawing, numbers):
+    """Return which training rows (m,) no new row with their binary columns can start.
+
+    New rows that are counted keep the binary columns of their base rows, so the
+    constraints on these columns must be satisfied there.
+    """
+    constraints = drawing.feasible.constraints
+    if constraints.lower.ndim > 1:
+        return np.zeros(len(numbers), bool)
+    movable = ~drawing.source.structure.discrete
+    is_about = ~(constraints.coefficients[:, movable] != 0).any(axis=1)
+    return constraints.select(is_about).violations(numbers).any(axis=1)
 
 
 def _moved(drawing, asked, batch, numbers):

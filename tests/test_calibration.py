@@ -284,7 +284,7 @@ def test_of_margins_that_disagree_the_count_missed_most_is_named():
             {"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")},
             "must be a number.*'m': <NA>",
         ),
-        ({"region": {np.nan: 3}}, "missing cells have none"),
+        ({"region": {np.nan: 3}}, "missing cell has no level"),
         ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "'f' more than once"),
         *(
             (totals, None)
@@ -633,6 +633,34 @@ def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, m
     np.testing.assert_array_equal(whole, np.round(whole))
     np.testing.assert_array_equal(report.missed[1:], 0)
     assert report.missed[0] <= frame["wage"].mean() / (whole.sum() if mean else 1)
+
+
+def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
+    rng, n = np.random.default_rng(0), 8000
+    frame = pd.DataFrame({"a": rng.choice([*"ABCDE"], n), "b": rng.choice([*"xyz"], n)})
+    frame["price"] = rng.lognormal(8, 0.8, n).round()
+    counts = {key: (2 * frame[key].value_counts()).to_dict() for key in "ab"}
+    mean = column_total("price", 1.04 * frame["price"].mean(), mean=True)
+    whole, report = calibrate(frame, [counts, mean], integer=True, return_report=True)
+    np.testing.assert_array_equal(report.missed[1:], 0)
+    assert report.missed[0] <= frame["price"].mean() / whole.sum()
+
+
+def test_a_missing_level_is_refused():
+    frame = pd.DataFrame({"region": [*"NSNS", None]})
+    for level in (None, np.nan):
+        with pytest.raises(ValueError, match="a missing cell has no level"):
+            calibrate(frame, {"region": {"N": 2, level: 0}})
+
+
+@pytest.mark.parametrize("shares, message", [
+    ({"f": 0.3, "m": 0.25}, "sum to 0.55, but .* must sum to 1"),
+    ({"f": 0.7, "m": 0.5}, "sum to 1.2, but .* must sum to 1 or less"),
+])  # fmt: skip
+def test_shares_with_another_sum_than_1_are_told_their_sum(shares, message):
+    frame = pd.DataFrame({"sex": [*"fmfm"]})
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, column_total("sex", shares, mean=True))
 
 
 def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():

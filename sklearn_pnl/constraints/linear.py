@@ -242,6 +242,10 @@ class LinearConstraints:
 
         Positive below an interval, negative above, NaN where a cell is missing.
         """
+        return self.missing(self.values_of(rows))
+
+    def values_of(self, rows: NDArray) -> NDArray:
+        """Compute the sums (n, k) of rows (n, D), NaN if one of their cells is."""
         gaps = np.isnan(rows)
         has_gaps = gaps.any()
         # Copies take longer than the product.
@@ -249,7 +253,7 @@ class LinearConstraints:
         values = cells @ self.coefficients.T
         if has_gaps:
             values[gaps @ (self.coefficients != 0).T] = np.nan
-        return self.missing(values)
+        return values
 
     def missing(self, values: NDArray) -> NDArray:
         """What values of the sums lack of each interval, with its sign."""

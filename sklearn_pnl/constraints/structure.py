@@ -127,6 +127,15 @@ class Structure:
         return about & ~self.binary[self.pivots]
 
     @cached_property
+    def discrete(self):
+        """Columns (D,) that are binary, or that an equality gives from binary ones."""
+        discrete = self.binary.copy()
+        for pivot, a in zip(self.pivots, self.equalities.coefficients, strict=True):
+            others = np.setdiff1d(np.flatnonzero(a), pivot)
+            discrete[pivot] |= self.binary[others].all()
+        return discrete
+
+    @cached_property
     def ordered(self):
         """Pairs (m, 2) of columns that are numbers, which the draw keeps in order."""
         return self.orders[~self.binary[self.orders].any(axis=1)]

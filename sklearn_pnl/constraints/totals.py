@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cached_property
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -13,7 +14,14 @@ from scipy.sparse import csr_array
 
 from .._runtime.masked import check_plain, is_missing
 from ..frames.columns import column_of, columns_of
-from .linear import ALMOST, ColumnConstraint, LinearConstraints, read_constraints
+from ..geometry.convex.reach import span
+from .linear import (
+    ALMOST,
+    TOL,
+    ColumnConstraint,
+    LinearConstraints,
+    read_constraints,
+)
 from .sum_projection import Sums
 
 
@@ -305,10 +313,17 @@ def read_counts(columns, total, n=None):
             raise ValueError(
                 f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
             )
+        if any(map(is_missing, level)):
+            raise ValueError(
+                f"The totals of {total.of!r} name the level {level!r}, but a missing "
+                "cell has no level. Leave the level out, which leaves rows without a "
+                "value free; or fill the missing cells with a level of their own, or "
+                "drop these rows."
+            )
     pairs = [zip(key, level, strict=True) for level in levels]
     names = [", ".join(f"{k}={v!r}" for k, v in pair) for pair in pairs]
     values = [_levels(columns, name) for name in key]
-    place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
+    place = {x: k for k, x in enumerate(levels)}
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
     rows = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[rows], minlength=len(levels))
@@ -328,6 +343,40 @@ def read_counts(columns, total, n=None):
     has = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
     labels = tuple(f"{what} {name}" for name in names)
     return LinearConstraints(has, lower, upper, (), labels=labels), codes
+
+
+def check_level_sum(total, counts, n_others, whole):
+    """Check that counts, or shares, of levels can sum to what all rows sum to.
+
+    Parameters
+    ----------
+    total : ColumnTotal
+    counts : LinearConstraints
+        The counts or shares of the levels.
+    n_others : int
+        Number of training rows with another level or without a value.
+    whole : float or None
+        Number of rows, or 1 for shares; None if the sum is free.
+    """
+    if whole is None:
+        return
+    least, most = counts.lower.sum(), counts.upper.sum()
+    room, unit = 1e-9 * whole, 1.0
+    what, rows = "counts", f"there are {whole:.10g} new rows"
+    if total.mean:
+        what, rows, unit = "shares", "all shares together are 1", whole
+    sums = f"The {what} of the levels of {total.of!r} sum to"
+    if least > whole + room:
+        raise ValueError(
+            f"{sums} {least / unit:.10g}, but {rows}: they must sum to "
+            f"{whole / unit:.10g} or less. Reduce some of the {what}."
+        )
+    if not n_others and most < whole - room:
+        raise ValueError(
+            f"{sums} {most / unit:.10g}, but {rows} and no row has another level: they "
+            f"must sum to {whole / unit:.10g}. Increase some of the {what}, or leave "
+            "out a level, which is then free."
+        )
 
 
 # --- of new rows ------------------------------------------------------------------
@@ -388,14 +437,23 @@ class Totals:
                     f"{total.name} is of times, which have no unit to be summed in: "
                     "pass them as numbers, such as days."
                 )
-            if not total.by_level and len(given) == 1 and discrete[places].any():
-                total = _as_count(numbers[:, places[0]], total, n) or total
             if not total.by_level:
-                sums.append(total)
+                counted_sum = None
+                if discrete[places].all():
+                    a = _coefficients([total], table)[0, places]
+                    counted_sum = _as_count(numbers[:, places] @ a, total, n)
+                if counted_sum is None:
+                    sums.append(total)
+                    continue
+                part, code = counted_sum
+                counts.append(part)
+                codes.append(code)
+                counted.append(repr(total.of))
                 continue
             if columns is None:
                 columns = columns_of(table.like(numbers.copy(), np.arange(m)))
             part, code = _whole(columns, total, n)
+            check_level_sum(total, part, np.count_nonzero(code < 0), n)
             counts.append(part)
             codes.append(code)
             counted.append(repr(total.of))
@@ -404,14 +462,24 @@ class Totals:
                     f"{counted[-1]} is counted by values, of which new rows may have "
                     "others. Name it in categorical_features."
                 )
-        asked = [ColumnConstraint(total.coefficients, lower=0) for total in sums]
-        a = read_constraints(asked, table).coefficients
+        a = _coefficients(sums, table)
         is_mean = np.array([total.mean for total in sums], bool)[:, None]
         ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
         names = tuple(total.name for total in sums)
         of_all = Sums(a, *ends, table.feature_names, labels=names)
         counts = counts[0].stack(*counts[1:])
         return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
+
+    @cached_property
+    def cells(self):
+        """A training row of each cell, and the cell (n_train,) of each training row.
+
+        Rows of a cell are alike in all that is counted.
+        """
+        _, first, cell = np.unique(
+            self.codes, axis=0, return_index=True, return_inverse=True
+        )
+        return first, cell.reshape(-1)
 
     def sums_of(self, rows):
         """The sums; of means, of n rows with as many missing cells as rows (m, D)."""
@@ -437,10 +505,20 @@ class Totals:
         """
         sums, counts = self.sums_of(rows), self.counts.select(slice(1, None))
         of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
-        n_rows = counts.coefficients[:, seeds].sum(axis=1)
-        of_counts = counts.lower, counts.upper, n_rows, np.abs(counts.missing(n_rows))
+        terms = counts.coefficients[:, seeds]
+        n_rows, size = terms.sum(axis=1), abs(terms).sum(axis=1)
+        missed = np.abs(counts.missing(n_rows))
+        # Sums of decimals are rounded.
+        missed[missed <= TOL * size] = 0.0
+        of_counts = counts.lower, counts.upper, n_rows, missed
         both = zip(of_sums, of_counts, strict=True)
         return (*sums.names, *counts.names), *map(np.concatenate, both)
+
+
+def _coefficients(totals, table):
+    """Return the coefficients (k, D) of sums."""
+    asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
+    return read_constraints(asked, table).coefficients
 
 
 def _whole(columns, total, n):
@@ -458,14 +536,30 @@ def _whole(columns, total, n):
 
 
 def _as_count(values, total, n):
-    """The sum of a column of two values as the count of the larger one.
+    """Return the sum of discrete values (m,) as a sum over the base rows, and codes.
 
-    None where rows without a value leave the count open, or all rows have one value.
+    None if missing values leave the mean open, or if all values are equal.
     """
-    ((key, weight),) = total.coefficients.items()
-    least, most = np.nanmin(values), np.nanmax(values)
-    if least == most or ((least != 0 or total.mean) and np.isnan(values).any()):
+    is_missing, levels = np.isnan(values), np.unique(values[~np.isnan(values)])
+    if len(levels) < 2 or (total.mean and is_missing.any()):
         return None
     ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
-    ends = np.sort((ends / weight - n * least) / (most - least))
-    return ColumnTotal(key, *({float(most): float(end)} for end in ends))
+    # Sums of integers, and of two values, are on a grid.
+    start, step = 0.0, float(not (levels % 1).any())
+    if len(levels) == 2 and not is_missing.any():
+        start, step = n * levels[0], levels[1] - levels[0]
+    if step:
+        least, most = (ends - start) / step
+        least, most = np.ceil(least - ALMOST), np.floor(most + ALMOST)
+        if least > most:
+            near = start + step * np.array([most, least])
+            raise ValueError(
+                f"{total.name} must be {span(total.lower, total.upper)}, but "
+                f"{n} new rows can have {span(*near / (n if total.mean else 1))} and "
+                "no value in between. Request one of these two, or an interval that "
+                "contains one: column_total(..., lower=, upper=)."
+            )
+        ends = start + step * np.array([least, most])
+    values = np.where(is_missing, 0.0, values)
+    row = LinearConstraints(values[None], *ends[:, None], (), labels=(total.name,))
+    return row, np.unique(values, return_inverse=True)[1].reshape(-1)

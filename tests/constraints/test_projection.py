@@ -13,7 +13,7 @@ from sklearn_pnl.constraints.projection import (
     project_rows,
     round_to_steps,
 )
-from sklearn_pnl.parents import condition_weights
+from sklearn_pnl.parents import condition_weights, near_rows
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -230,11 +230,38 @@ def test_seeds_are_drawn_near_what_is_asked():
     assert weights.sum() == pytest.approx(1)
     mean = weights @ values[:, 0]
     assert 0.9 < mean < 1.3
-    far = condition_weights(values, np.array([[0.0], [9.0]]), np.array([[0.0], [9.0]]))
-    assert far.shape == (2, 500)
-    assert np.all(1 / (far**2).sum(axis=1) >= 20 * (1 - 1e-9))
-    assert far[1] @ values[:, 0] > 1.5
-    assert 1 / (far[1] ** 2).sum() < 40
+    far = condition_weights(values, np.array([9.0]), np.array([9.0]))
+    assert 20 * (1 - 1e-9) <= 1 / (far**2).sum() < 40
+    assert far @ values[:, 0] > 1.5
+
+
+@pytest.mark.parametrize("n", [100, 3000])
+def test_base_rows_are_near_the_values_of_their_own_rows(n):
+    rng = np.random.RandomState(0)
+    values = rng.normal(size=(n, 2))
+    values[:, 1] = np.round(values[:, 1])
+    ends = values[rng.randint(n, size=5000)]
+    rows = near_rows(values, ends, ends, rng)
+    away = np.abs(values[rows] - ends)
+    assert np.median(away[:, 0]) < 0.4 and (away[:, 1] == 0).mean() > 0.5
+    # Within an interval, base rows are spread as the training rows are.
+    low = np.full((5000, 2), [0.5, -np.inf])
+    rows = near_rows(values, low, np.full((5000, 2), np.inf), rng)
+    inside = values[:, 0] >= 0.5
+    assert inside[rows].mean() > 0.7
+    assert len(np.unique(rows[inside[rows]])) > 0.9 * min(inside.sum(), 900)
+    found = values[rows[inside[rows]], 0].mean()
+    assert abs(found - values[inside, 0].mean()) < 0.15
+
+
+def test_rows_of_one_value_are_all_base_rows():
+    values = np.repeat([0.0, 1.0], 4000)[:, None]
+    ends = np.full((20_000, 1), 1.0)
+    rows = near_rows(values, ends, ends, np.random.RandomState(0))
+    assert rows.min() >= 4000 and len(np.unique(rows)) > 3900
+    shares = np.arange(8000) % 2
+    rows = near_rows(values, ends, ends, np.random.RandomState(0), shares)
+    assert rows.min() >= 4000 and (rows % 2 == 1).all()
 
 
 def test_sums_that_no_row_has_choose_no_rows():

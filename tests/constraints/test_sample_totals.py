@@ -79,7 +79,7 @@ def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
     [
         ({"wage": 1e9}, "sum of 'wage' is 1000000000, but 60 rows .* reach"),
         ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "only reach 150000. Request 150000"),
-        ({"region": {"n": 40, "s": 40}}, "No 60 rows .* 'region' .* sum to 60;"),
+        ({"region": {"n": 40, "s": 40}}, "'region' sum to 80, but there are 60 new"),
         ({"region": {"east": 3}}, "region='east'"),
         ({"sex": {"f": 30.5}}, "the count of sex='f'"),
         ({"persons": 120.5}, "sum of 'persons' .* reach 120 or 121. Request 120,"),
@@ -143,13 +143,56 @@ def members(n=100):
 def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(ValueError, match="be counted in|misses member by 1"):
+    with pytest.raises(
+        ValueError, match="asks for 10, and .* nearest that rows can have is 25"
+    ):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)
     rows = augmenter.sample(25, 0, constraints=asked, totals=totals)
     assert rows["member"].sum() == 10
     assert ((rows["group"] == "m") == (rows["member"] == 1)).all()
+
+
+def test_rows_with_values_of_their_own_have_base_rows_near_them_next_to_counts():
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["light", "heavy"], 400)
+    weight = np.where(kind == "heavy", 5000.0, 3500.0) + rng.normal(0, 300, 400)
+    length = weight / 20 + rng.normal(0, 5, 400)
+    X = pd.DataFrame({"kind": kind, "weight": weight, "length": length})
+    augmenter = PNLAugmenter().fit(X)
+    values = np.repeat([3500.0, 5000.0], [300, 300])
+    for n_heavy in (300, 200):
+        new = augmenter.sample(
+            600, 0, constraints=ColumnConstraint("weight", equal=values),
+            totals={"kind": {"heavy": n_heavy}},
+        )  # fmt: skip
+        is_heavy = (new["kind"] == "heavy").to_numpy()
+        assert is_heavy.sum() == n_heavy
+        assert is_heavy[300:].sum() > 0.95 * n_heavy
+        assert_allclose(new["weight"], values)
+
+
+@pytest.mark.parametrize("asked", [{"a": 1, "b": 1}, {"n_flags": 1}, {"price": 1}])
+def test_totals_of_flags_are_met_by_base_rows_that_satisfy_the_constraints(asked):
+    rng = np.random.default_rng(9)
+    k = rng.integers(0, 3, 500)
+    flags = np.eye(3, dtype=int)[k]
+    flags[:7] = [[1, 1, 0]] * 4 + [[0, 0, 0]] * 3
+    X = pd.DataFrame(flags, columns=list("abc")).assign(x=rng.normal(k * 3, 1))
+    X["city"] = np.array([*"abc"])[k]
+    X["price"] = 1.99 * X["a"] + 0.49 * X["b"] + 3.0 * X["c"]
+    one = ColumnConstraint({"a": 1, "b": 1, "c": 1}, equal=1)
+    X["n_flags"] = X["a"] + X["b"] + X["c"]
+    total = {"a": 1, "b": 1}
+    value = {"a": 250, "n_flags": 300, "price": 1.99 * 150 + 0.49 * 100 + 150}
+    total = column_total(asked, value[next(iter(asked))])
+    augmenter, counts = PNLAugmenter().fit(X), {"a": 150, "c": 50}
+    new = augmenter.sample(300, 0, constraints=one, totals=[total, counts])
+    assert (new[[*"abc"]].sum(axis=1) == 1).all()
+    assert new["a"].sum() == 150 and new["c"].sum() == 50
+    found = sum(a * new[name] for name, a in asked.items())
+    assert found.sum() == pytest.approx(total.lower)
 
 
 @pytest.mark.parametrize("asked", [{"equal": 3.5}, {"lower": 3.2, "upper": 3.8}])
