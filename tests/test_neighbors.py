@@ -8,11 +8,13 @@ from _oracles import random_poset, tensor_leq
 from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.codec import Codec
 from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
 from sklearn_pnl.neighbors import TrainingRows
+from sklearn_pnl.parents import RowSearch
 
 SEEDS = [0, 1, 2]
 SHAPE = (3, 2, 3)
@@ -69,6 +71,27 @@ def test_copies_of_a_row_are_its_neighbors(n_neighbors, n_copies):
     assert_allclose(distances, 0, atol=1e-12)
     assert_array_equal(found // n_copies, [[0] * n_neighbors, [1] * n_neighbors])
     assert all(len(set(row)) == n_neighbors for row in found)
+
+
+def openmp_threads():
+    """Return the number of threads of each OpenMP library of this process."""
+    pools = threadpool_info()
+    return [p["num_threads"] for p in pools if p["user_api"] == "openmp"]
+
+
+@pytest.mark.parametrize("n", [300, 1025, 2100, 4200])
+@pytest.mark.parametrize("among", [False, True])
+def test_ties_at_the_last_neighbor_do_not_depend_on_threads(among, n):
+    # Binary columns: hundreds of rows are at the distance of the last neighbour.
+    rows = np.random.RandomState(0).randint(2, size=(n, 20)).astype(float)
+    candidates = np.arange(0, n, 2) if among else None
+    found = []
+    for n_threads in (1, 2, 3, 4):
+        with threadpool_limits(n_threads, "openmp"):
+            found.append(RowSearch(rows).nearest(np.arange(n), 8, candidates))
+            assert openmp_threads() == [n_threads] * len(openmp_threads())
+    for other in found[1:]:
+        assert_array_equal(other, found[0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,4 +1,4 @@
-"""One limit on the threads of BLAS, however many ask for it at once."""
+"""Limits on the threads of BLAS and of OpenMP."""
 
 from contextlib import contextmanager
 from functools import cache
@@ -25,7 +25,8 @@ def one_blas_thread():
     with _lock:
         if _users == 0:
             # Not empty if an earlier restoration was interrupted.
-            _before.extend([] if _before else [(p, p.num_threads) for p in _pools()])
+            if not _before:
+                _before.extend((pool, pool.num_threads) for pool in _pools("blas"))
             _set_threads([(pool, 1) for pool, _ in _before])
         _users += 1
     try:
@@ -57,8 +58,30 @@ def _set_threads(numbers):
         pool.set_num_threads(n_threads)
 
 
+@contextmanager
+def few_openmp_threads(most):
+    """Limit OpenMP to ``most`` threads for the searches of the calling thread.
+
+    OpenMP keeps one limit for each thread that starts a search. The limit therefore
+    needs no lock, and searches of other threads keep their own limit.
+    """
+    pools = _pools("openmp")
+    before = [pool.num_threads for pool in pools]
+    for pool, n_threads in zip(pools, before, strict=True):
+        if n_threads > most:
+            pool.set_num_threads(most)
+    try:
+        yield
+    finally:
+        for pool, n_threads in zip(pools, before, strict=True):
+            pool.set_num_threads(n_threads)
+
+
 @cache
-def _pools():
-    """Threadpools of BLAS that are loaded; finding them takes a millisecond."""
+def _pools(user_api):
+    """Threadpools of "blas" or "openmp" that are loaded.
+
+    Finding them takes a millisecond.
+    """
     pools = ThreadpoolController().lib_controllers
-    return [pool for pool in pools if pool.user_api == "blas"]
+    return [pool for pool in pools if pool.user_api == user_api]
