@@ -301,7 +301,9 @@ class Structure:
         Rows need not have what is about their ``gaps`` (n, D), if these are given.
         """
         # Columns that are constant in a class keep their range in all rows.
-        of_all = self.ranges if self.equalities.ranges is None else self.equalities.ranges
+        of_all = (
+            self.ranges if self.equalities.ranges is None else self.equalities.ranges
+        )
         units = np.where(self.ranges > 0, self.ranges, of_all)
         system = replace(self.equalities.stack(self.constraints), ranges=units)
         if orders is not None and orders.any():

@@ -73,7 +73,7 @@ class ValueSupport:
         head = f"value support of {len(lines)} of {len(self.names)} columns"
         return "\n".join([head, *lines])
 
-    def are_atoms(self, rows):
+    def are_atoms(self, rows: NDArray) -> NDArray:
         """Cells of rows (n, D) that are atoms of their columns."""
         are_atoms = np.zeros(rows.shape, bool)
         for j, values in self.atoms.items():
