@@ -36,6 +36,7 @@ from .parents import (
     SparseRowSearch,
     choose_parents,
     n_partners,
+    separate_levels,
     strata_of,
     zero_sum_weights,
 )
@@ -147,22 +148,28 @@ class Lines(BaseEstimator):
             return self._fit_sparse(table, structure, k, groups)
         cells = table.numbers().astype(np.float64, copy=not table.owned)
         labels = table.labels
-        strata = strata_of(cells, structure.tied, k, groups)
         rows, absent = _filled(cells, structure)
+        levels = separate_levels(rows, labels, structure, k)
+        strata = strata_of(cells, structure.tied, k, groups, levels)
+        search = RowSearch(rows, labels, structure.binary)
         has_donors = labels is not None or structure.binary.any() or absent is not None
         return LineSource(
             rows, absent, cells, structure, self.noise, self.agreed_cells,
             _limits_of_patterns(cells, strata, structure),
-            _given_with_categories(cells, structure, labels), RowSearch(rows, labels),
+            _given_with_categories(cells, structure, labels), search,
             structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
         )  # fmt: skip
 
     def _fit_sparse(self, table, structure, k, groups):
         """The source of rows whose columns have nothing to do with each other."""
         cells, none = table.sparse_rows, np.zeros((len(table), 0))
-        strata = strata_of(none, slice(0), k, groups)
+        levels = separate_levels(cells, None, structure, k)
+        strata = strata_of(none, slice(0), k, groups, levels)
         # Both are the same but for rounding, and so for ties.
-        search = SparseRowSearch(cells) if table.is_large else RowSearch(dense(cells))
+        if table.is_large:
+            search = SparseRowSearch(cells, structure.binary)
+        else:
+            search = RowSearch(dense(cells), None, structure.binary)
         return SparseLineSource(
             _columns_kept(cells, ~structure.binary), None, cells, structure,
             self.noise, self.agreed_cells, None, (), search, structure.of_rows(cells),

@@ -38,7 +38,7 @@ from ._runtime.arrays import (
 from ._runtime.blocks import map_blocks, shares_memory
 from ._runtime.threads import few_openmp_threads, one_blas_thread
 from ._runtime.validation import warn_unconverged
-from .frames.categories import Indicators
+from .frames.categories import Indicators, typical_deviation
 
 # Queries that a thread of scikit-learn's brute-force search compares with the points at
 # once. With fewer than four such chunks of queries for each thread, the threads share
@@ -252,11 +252,16 @@ class PointSearch:
     ----------
     points : ndarray of shape (m, d)
     labels : ndarray of int of shape (m, c) or None
-        Categories: one that differs counts as much as the typical deviation.
+        Category codes.
+    deviation : float, default=None
+        Distance for which a category that differs counts; None for the typical
+        deviation of the points.
     """
 
-    def __init__(self, points, labels=None):
-        self._indicators = None if labels is None else Indicators(labels, points)
+    def __init__(self, points, labels=None, deviation=None):
+        if labels is not None and deviation is None:
+            deviation = typical_deviation(points)
+        self._indicators = None if labels is None else Indicators(labels, deviation)
         if labels is None:
             self._points = _with_some_column(points)
         else:

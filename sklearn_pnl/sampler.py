@@ -71,8 +71,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         all columns of a data frame that hold neither numbers nor times. A new row takes
         all its categories from one of its parents. What is missing is a category too,
         one for all marks of missing cells in a column.
-        For nearness a difference in one of them counts as much as the typical deviation
-        of a number, as in SMOTE-NC.
+        In the distance between rows, a category or a binary column that differs counts
+        as much as the typical deviation of a numeric column.
 
     value_support : "auto" or None, default=None
         Restriction of new values to those of a column: "auto" rounds to whole numbers

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
@@ -12,7 +11,15 @@ from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.constraints.structure import find_structure
 from sklearn_pnl.frames import TableReader, read_table
 from sklearn_pnl.lines import Lines, LineSource
-from sklearn_pnl.parents import Request, RowSearch, choose_parents
+from sklearn_pnl.parents import (
+    Request,
+    RowSearch,
+    choose_parents,
+    separate_levels,
+    strata_of,
+)
+
+pd = pytest.importorskip("pandas")
 
 SEEDS = [0, 1, 2]
 BARE = {"extrapolation": None, "method": Lines(agreed_cells=False)}
@@ -170,6 +177,10 @@ def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
     parents = choose_parents(RowSearch(X), Request(n, k), state)
     scaled = X / np.ptp(X, axis=0)
     distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    near = np.argsort(distances, axis=1)[:, 1:11]
+    # Distances are relative to the differences between near rows.
+    scaled /= np.abs(scaled[:, None] - scaled[near]).mean(axis=(0, 1))
+    distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
     near = np.argsort(distances, axis=1)[:, 1 : k + 1]
     pairs = np.zeros((30, 30))
     np.add.at(pairs, (parents.seeds, parents.partners), 1)
@@ -180,6 +191,62 @@ def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
     # Kolmogorov's bound: a gap above 3.9 / sqrt(n) has probability 1e-13.
     t = np.sort(parents.position)
     assert np.abs(t - (np.arange(n) + 0.5) / n).max() < 3.9 / np.sqrt(n)
+
+
+# --- categories and binary columns ---------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float", "bool", "category"])
+def test_an_unrelated_flag_does_not_join_clusters(kind):
+    beyond = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(18, 4))
+        X[8:, 1] += 25
+        flag = rng.permutation(np.arange(18) % 2)
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        frame["flag"] = pd.Series(flag).astype(kind)
+        new = draw(frame, 400, seed)
+        ends = X[:8, 1].max() + 3, X[8:, 1].min() - 3
+        beyond.append(((new["b"] > ends[0]) & (new["b"] < ends[1])).mean())
+    assert np.mean(beyond) < 0.01
+
+
+@pytest.mark.parametrize("form", ["category", "indicators"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_levels_that_decide_a_column_are_not_mixed(seed, form):
+    rng = np.random.default_rng(seed)
+    level = rng.permutation(np.repeat([0, 1, 2], [60, 12, 9]))
+    frame = pd.DataFrame(rng.normal(size=(81, 6)), columns=list("abcdef"))
+    frame["wheels"] = np.array([2.0, 4.0, 12.0])[level]
+    if form == "category":
+        frame["kind"] = pd.Series(np.array(["bike", "car", "lorry"])[level])
+    else:
+        frame[["bike", "car", "lorry"]] = np.eye(3)[level]
+    new = draw(frame, 500, seed)
+    columns = list(frame.columns[6:])
+    assert {*new[columns].itertuples(index=False, name=None)} <= {
+        *frame[columns].itertuples(index=False, name=None)
+    }
+
+
+def test_rare_levels_are_mixed_with_all_rows():
+    # A level of one row would give copies only.
+    rng = np.random.default_rng(0)
+    level = np.repeat([0, 1, 2], [30, 30, 1])
+    X = np.column_stack([rng.normal(size=(61, 3)), 10.0 * level])
+    labels, structure = (
+        level[:, None],
+        find_structure(read_table(TableReader(None), X), None, 0.0, "auto"),
+    )
+    levels = separate_levels(X, labels, structure, 10)
+    assert_array_equal(levels, np.where(level < 2, level + 1, -1))
+    strata = strata_of(X, structure.tied, 10, None, levels)
+    assert [(len(rows), len(others)) for rows, others in strata] == [
+        (30, 30), (30, 30), (1, 61)
+    ]  # fmt: skip
+    unrelated = rng.permutation(level)[:, None]
+    assert separate_levels(X, unrelated, structure, 10) is None
 
 
 # --- distribution -----------------------------------------------------------------

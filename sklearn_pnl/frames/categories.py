@@ -31,28 +31,37 @@ def level_codes(values):
     return codes, np.unique(codes, return_index=True)[1]
 
 
+def typical_deviation(features):
+    """Return the median standard deviation of the features (n, D) that vary.
+
+    It is 1 if no feature varies. SMOTE-NC uses the same median.
+    """
+    deviations = features.std(axis=0)
+    deviations = deviations[deviations > 0]
+    return float(np.median(deviations)) if len(deviations) else 1.0
+
+
 class Indicators:
     """Coordinates whose squared distance is a weight for each differing category.
 
-    The weight is the median variance of the features that vary at all, as in SMOTE-NC,
-    and 1 where none does. A level that several rows share has a coordinate,
-    ``sqrt(weight / 2)`` in its rows and 0 in others. A level of one row needs none: all
-    others differ from it, which ``weight / 2`` in a last coordinate of the points, but
-    not of the queries, says.
+    The weight is the square of a deviation. A level that several rows share has a
+    coordinate, ``sqrt(weight / 2)`` in its rows and 0 in others. A level of one row
+    needs none: all others differ from it, which ``weight / 2`` in a last coordinate of
+    the points, but not of the queries, says.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n, n_categorical)
         Levels from 0 on.
-    features : ndarray of shape (n, n_features)
-        The numbers beside them.
+    deviation : float
+        Distance of two rows that differ in one category only.
 
     Attributes
     ----------
     points : ndarray of shape (n, n_coordinates)
     """
 
-    def __init__(self, labels, features):
+    def __init__(self, labels, deviation):
         apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
         _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
         # The rarest beyond 256 MiB of coordinates count as different from all.
@@ -62,10 +71,7 @@ class Indicators:
         coordinate[shared] = np.arange(len(shared))
         places = coordinate[levels].reshape(labels.shape)
         rows, columns = np.nonzero(places >= 0)
-        variances = features.var(axis=0)
-        deviations = np.sqrt(variances[variances > 0])
-        weight = float(np.median(deviations) ** 2) if len(deviations) else 1.0
-        size = np.sqrt(weight / 2)
+        size = deviation / np.sqrt(2)
         self.points = np.zeros((len(labels), len(shared) + 1))
         self.points[rows, places[rows, columns]] = size
         n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)

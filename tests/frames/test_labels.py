@@ -103,8 +103,8 @@ def test_times_that_are_categories_differ_by_nanoseconds(container):
 def test_coordinates_of_many_levels_are_fewer_where_rows_are_many():
     n = 2**17
     labels = np.arange(n)[:, None] // 2
-    points = Indicators(labels, np.zeros((n, 1))).points
+    points = Indicators(labels, 1.0).points
     assert points.nbytes <= 1.01 * 2**28
     # The most frequent levels have a coordinate of their own.
     few = np.minimum(labels, 3)
-    assert Indicators(few, np.zeros((n, 1))).points[:, :4].any(axis=0).all()
+    assert Indicators(few, 1.0).points[:, :4].any(axis=0).all()
