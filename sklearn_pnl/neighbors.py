@@ -48,7 +48,7 @@ from .frames.categories import Indicators, typical_deviation
 # A small search would also wait for threads that get no core. With other processes on
 # both cores of a machine, searches among 100, 300, 1,000 and 2,000 points of 64 columns
 # took 0.6, 35, 50 and 160 ms in one thread and 27, 540, 720 and 1,180 ms in two.
-_CHUNK = 256
+_CHUNK = 128
 
 
 class KLMetric:
