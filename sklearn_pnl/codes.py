@@ -98,10 +98,12 @@ class Codes(ObjectsByName, BaseEstimator):
         with the mean of the row; None keeps the shape of the rows. "auto" is "prime"
         where codes are reduced without a poset, else None.
 
-    embedding : {"minmax"}, transformer or None, default="minmax"
+    embedding : {"minmax", "minmax-table"}, transformer or None, default="minmax"
         From values to non-negative values and back. "minmax" maps each feature to
-        [0, 1]; None leaves non-negative data, such as pixels or spectra, as they are. A
-        transformer gets rows flattened to 2-D, and codes are those of its output.
+        [0, 1]; "minmax-table" maps all features by one minimum and one maximum of the
+        whole table. None leaves non-negative data, such as pixels or spectra, as they
+        are. A transformer gets rows flattened to 2-D, and codes are those of its
+        output.
 
     Attributes
     ----------
@@ -159,7 +161,7 @@ class Codes(ObjectsByName, BaseEstimator):
         "local_manifold": LOCAL_MANIFOLD,
         "draws": DRAWS_PARAMETER,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
-        "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
+        "embedding": [StrOptions({"minmax", "minmax-table"}), _INVERTIBLE, None],
     }
     _objects: ClassVar[dict] = {
         "draws": {name: repr(make()) for name, make in DRAWS.items()},
@@ -178,7 +180,7 @@ class Codes(ObjectsByName, BaseEstimator):
         local_manifold: LocalManifoldLike = "fiber",
         draws: DrawsLike = "mixup",
         reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
+        embedding: Literal["minmax", "minmax-table"] | Any = "minmax",
     ) -> None:
         self.order = order
         self.offset = offset
@@ -194,9 +196,18 @@ class Codes(ObjectsByName, BaseEstimator):
 
         The offset 1e-5 of its embedding, kernel density of bandwidth .05, and the point
         of the m-geodesic from the code to the mean of its neighbours at which its
-        natural gradient stops (Hu and Sugiyama, ICLR 2026, appendix C.1).
+        natural gradient stops (Hu and Sugiyama, ICLR 2026, appendix C.1). That point
+        depends on the number of neighbours and on the learning rate:
+        :class:`~sklearn_pnl.manifolds.MixtureManifold` has a table, and
+        ``Codes.paper(local_manifold=MixtureManifold(step=0.95))`` sets it.
         ``Codes.paper(local_manifold="theta")`` decodes on the set that equation 2
         prints.
+
+        Two settings of the authors' notebooks for tables are not among these: one
+        minimum and one maximum of the whole table, ``embedding="minmax-table"``, and
+        ascending factors, such as (2, 2, 3, 5) for 60 features,
+        ``reshaper=PrimeFactorReshaper(factor_order="ascending")``. The settings here
+        scale each feature by its own range, and lay 60 features out as (5, 3, 2, 2).
 
         Parameters
         ----------

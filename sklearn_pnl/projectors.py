@@ -153,7 +153,9 @@ class ManyBodyProjector(_Encoder):
     ----------
     order : int or list of tuple of int, default=1
         Largest order ell that is kept; for a tensor also the interactions kept, as
-        tuples of modes, closed downward.
+        tuples of modes, closed downward. All elements of a chain, such as rows of one
+        axis, have order 1 at most, so that order 1 reduces nothing there:
+        ``n_params_`` is the number of cells, less 1 without the mass.
 
     base : array-like, default=None
         The free coordinates given directly, instead of ``order``: a boolean mask of

@@ -163,6 +163,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
     The grid ``{"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [3, 10]}``
     compares orders of the codes, and lines for None.
 
+    In the paper's terms, the default computes neither projection: the code is the
+    whole row, so that the base is the whole manifold and both projections are the
+    identity. Rows of tables are mixed on the m-geodesic, rows with more axes on the
+    e-geodesic. ``order=1`` has a reduced base, ``method="paper"`` is the
+    authors' program, and ``method=Codes.paper(local_manifold="theta")`` is equation 2.
+
     References
     ----------
     P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy

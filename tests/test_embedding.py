@@ -176,3 +176,40 @@ def test_transformers_may_give_frames_and_sparse_rows(kind, container):
         for some in (plain, there)
     ]
     assert_array_equal(*drawn)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_range_of_the_table_keeps_the_scales_of_features(seed, dtype):
+    X = (normal(seed, 30, 5) * [1, 10, 1e3, 1e-3, 1] - 7).astype(dtype)
+    embedding = RangeEmbedding(by_table=True).fit(X)
+    embedded = embedding.transform(X)
+    wide = X.astype(np.float64)
+    assert_allclose(embedded, (wide - wide.min()) / np.ptp(wide), atol=1e-12)
+    assert (embedded.min(), embedded.max()) == (0, 1)
+    back = embedding.inverse_transform(embedded)
+    assert_allclose(back, wide, rtol=0, atol=1e-12 * np.ptp(wide))
+
+
+@pytest.mark.parametrize("value", [-3.0, 0.0, 2.0])
+def test_one_range_of_a_constant_table_is_zero(value):
+    X = np.full((6, 4), value)
+    embedding = RangeEmbedding(by_table=True).fit(X)
+    assert_array_equal(embedding.transform(X), 0)
+    assert_array_equal(embedding.inverse_transform(np.zeros((6, 4))), X)
+
+
+def test_one_range_of_a_table_that_overflows_is_an_error():
+    with pytest.raises(ValueError, match="overflows"):
+        RangeEmbedding(by_table=True).fit(np.array([[1.7e308, 0.0], [0.0, -1.7e308]]))
+
+
+def test_codes_with_one_range_are_those_of_a_table_scaled_by_hand():
+    X = normal(0, 20, 6) * [1, 5, 1, 1, 1, 9]
+    scaled = (X - X.min()) / np.ptp(X)
+    given = PNLAugmenter(Codes.paper(embedding="minmax-table")).fit(X)
+    by_hand = PNLAugmenter(Codes.paper(embedding=None)).fit(scaled)
+    assert_allclose(given.method_.codes_, by_hand.method_.codes_, atol=1e-8)
+    assert not np.allclose(
+        given.method_.codes_, PNLAugmenter(Codes.paper()).fit(X).method_.codes_
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from scipy.optimize import LinearConstraint, linprog, minimize
 from scipy.sparse import csr_array
 
@@ -433,3 +434,21 @@ def test_sparse_coefficients_give_what_dense_ones_do(seed):
     sparse = linear_projection(start, csr_array(a), *asked, **ranges)
     assert dense.converged.all() and sparse.converged.all()
     np.testing.assert_allclose(sparse.measure, dense.measure, rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_linear_constraints_on_theta_are_projected_on_by_duality(seed):
+    rng = np.random.default_rng(seed)
+    # log p = zeta theta on tensors of shape (2, 3), with the bottom first.
+    zeta = np.kron(np.tri(2), np.tri(3))
+    c = np.column_stack([np.zeros(2), rng.normal(size=(2, 5))])
+    p, values = rng.uniform(0.1, 1, size=6), rng.normal(size=2) / 3
+    start = np.exp(zeta @ np.linalg.lstsq(c, values)[0])
+    a = (zeta @ null_space(c)).T
+    q = linear_projection(start[None], a, a @ p, a @ p, tol=1e-12).measure[0]
+    np.testing.assert_allclose(c @ np.linalg.solve(zeta, np.log(q)), values, atol=1e-8)
+    # Pythagoras: q is nearest to p of all measures that meet the constraints.
+    for y in rng.normal(size=(20, len(a))):
+        other = start * np.exp(y @ a)
+        total = kl_divergence(p, q) + kl_divergence(q, other)
+        np.testing.assert_allclose(kl_divergence(p, other), total, rtol=1e-6)

@@ -126,6 +126,13 @@ def linear_projection(
     Solves ``min KL(m, measure)`` over the ``m`` with ``lower <= A m <= upper`` and
     ``floor <= m <= ceiling``, for all rows at once.
 
+    By duality, this projects on general linear constraints on theta as well: they
+    give an e-flat set ``{q: log q = log m_0 + A' y}``, and the measure ``q`` of that
+    set that minimises ``KL(p, q)`` is the projection of ``m_0`` onto ``A q = A p``.
+    With ``log p = Z theta`` and constraints ``C theta = c``, the columns of ``A'`` are
+    ``Z N``, where the columns of ``N`` span the null space of ``C``, and ``m_0`` is any
+    measure that meets the constraints.
+
     Parameters
     ----------
     measures : array-like of shape (n, D)
