@@ -249,6 +249,13 @@ class MixtureManifold(LocalManifold):
         Position between the code (0) and the mean of the neighbours (1). The notes say
         where that program stops.
 
+    See Also
+    --------
+    FiberManifold : The exact inverse of encoding.
+    ThetaManifold : The set of the paper.
+    EtaManifold : Expectations of near rows, theta of the code.
+    BackwardProjector : Encoding and decoding.
+
     Notes
     -----
     With k neighbours and the learning rate lr, T steps of the natural gradient of the
@@ -265,13 +272,6 @@ class MixtureManifold(LocalManifold):
     0.1     4     0.995
     0.1     8     0.95
     ======  ====  ======
-
-    See Also
-    --------
-    FiberManifold : The exact inverse of encoding.
-    ThetaManifold : The set of the paper.
-    EtaManifold : Expectations of near rows, theta of the code.
-    BackwardProjector : Encoding and decoding.
 
     Examples
     --------
