@@ -11,7 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ..harness import Split
-from . import fresh, public
+from . import fresh, public, wide
 
 # Tables of a family share rows, so they are no independent evidence. No default was
 # chosen on these nine families.
@@ -26,7 +26,7 @@ FAMILIES = (
     "winequality",
     "yeast",
 )
-SETS = ("held-out", "fresh", "public")
+SETS = ("held-out", "fresh", "public", "wide")
 MIN_MINORITY = 10
 # Twice two folds a seed.
 SPLITS, REPEATS = 2, 2
@@ -102,6 +102,8 @@ def load_tables(name):
             for each, family in public.PUBLIC.items()
         ]
     load_data, list_data = keel()
+    if name == "wide":
+        return [Table(each, each, *wide.load(each, load_data)) for each in wide.WIDE]
     names = {each: _family_of(each) for each in list_data("imbalanced")}
     tables = [
         # The other form of these tables is discretised with the labels of all rows.

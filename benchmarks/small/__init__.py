@@ -1,0 +1,1 @@
+"""New rows for small tables with balanced classes."""

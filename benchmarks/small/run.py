@@ -1,0 +1,117 @@
+"""Measure what new rows change for small tables with balanced classes.
+
+``python -m benchmarks.small.run --draws 0 1 2 3``
+"""
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from imblearn.over_sampling import SMOTE, RandomOverSampler
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from sklearn_pnl import PNLSampler
+
+from ..few_shot.samplers import scale_penalty
+from ..few_shot.scores import FLOOR
+from ..harness import evaluate
+from ..rivals import Rival, seeded
+from ..tables import markdown, write_csv
+from . import report
+from .problems import load_tables
+
+FOLDER = Path(__file__).parent / "cache"
+ROWS = (10, 30)
+LEARNERS = {
+    "logistic": lambda seed: LogisticRegression(max_iter=2000),
+    "SVM": lambda seed: SVC(random_state=seed),
+    "5-NN": lambda seed: KNeighborsClassifier(5),
+    "forest": lambda seed: RandomForestClassifier(100, random_state=seed),
+    "boosting, leaves of 5": lambda seed: HistGradientBoostingClassifier(
+        min_samples_leaf=5, random_state=seed
+    ),
+}
+
+
+def times(factor, y):
+    """Return a ``sampling_strategy``: so many times the rows of each class."""
+    labels, counts = np.unique(y, return_counts=True)
+    return dict(zip(labels.tolist(), (factor * counts).tolist(), strict=True))
+
+
+def enlarged(kind, factor, **params):
+    """Over-sample every class, with C divided by the factor."""
+    sampler = seeded(kind, sampling_strategy=partial(times, factor), **params)
+    return Rival(sampler, scale_penalty(1 / factor))
+
+
+RIVALS = {
+    "none": Rival(),
+    "copies x 5": enlarged(RandomOverSampler, 5),
+    "noise x 5": enlarged(RandomOverSampler, 5, shrinkage=0.3),
+    "SMOTE x 5": enlarged(SMOTE, 5),
+    "PNL x 2": enlarged(PNLSampler, 2),
+    "PNL x 5": enlarged(PNLSampler, 5),
+    "paper x 5": enlarged(PNLSampler, 5, method="paper"),
+}
+
+
+def score(model, split, rival):
+    """Compute accuracy, AUC (mean of one class against the rest) and log loss."""
+    y, labels = split.y_test, model.classes_
+    probabilistic = hasattr(model, "predict_proba")
+    values = (model.predict_proba if probabilistic else model.decision_function)(
+        split.X_test
+    )
+    if values.ndim == 1:
+        values = np.column_stack([-values, values])
+    columns = enumerate(labels)
+    areas = [roc_auc_score(y == label, values[:, i]) for i, label in columns]
+    loss = None
+    if probabilistic:
+        floored = np.maximum(values, FLOOR)
+        floored /= floored.sum(axis=1, keepdims=True)
+        loss = float(log_loss(y, floored, labels=labels))
+    return {
+        "accuracy": float(accuracy_score(y, labels[values.argmax(axis=1)])),
+        "ROC AUC": float(np.mean(areas)),
+        "log loss": loss,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", nargs="+", type=int, default=list(range(10)))
+    parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
+    parser.add_argument("--known", action="store_true", help="report the cache only")
+    parser.add_argument("--n-jobs", type=int, default=1)
+    options = parser.parse_args()
+    found = []
+    # The loop over draws comes first, so that an unfinished run has complete draws.
+    for draw in options.draws:
+        found += evaluate(
+            [
+                replace(table, draws=(draw,))
+                for rows in options.rows
+                for table in load_tables(rows)
+            ],
+            RIVALS,
+            LEARNERS,
+            score,
+            folder=FOLDER,
+            n_jobs=options.n_jobs,
+            known=options.known,
+        )
+    rows = report.summarise(found)
+    write_csv(rows, "small")
+    print(markdown(report.table(rows)))
+
+
+if __name__ == "__main__":
+    main()
