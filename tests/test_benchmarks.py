@@ -14,6 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.harness import Split, evaluate
+from benchmarks.imbalance import fresh, problems, public, ratios, wide
 from benchmarks.imbalance import report as imbalance
 from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
@@ -21,6 +22,8 @@ from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
 from benchmarks.promises import fuzz
 from benchmarks.rivals import Rival, seeded
+from benchmarks.small import report as small
+from benchmarks.small.problems import SmallTable
 from benchmarks.tables import read_csv
 from sklearn_pnl import Codes
 from sklearn_pnl.geometry import TensorPoset, order_mask
@@ -278,3 +281,61 @@ def test_probabilities_are_corrected_for_what_a_sampler_made():
     odds = p[:-1] / (1 - p[:-1]) / 9
     got = prior_corrected(p, split, Rival(balanced=True))
     np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
+
+
+def test_the_wide_set_shares_no_family_with_other_sets():
+    others = {*problems.FAMILIES, *fresh.FRESH, *public.PUBLIC.values()}
+    development = {"ecoli", "glass", "haberman", "iris", "page-blocks", "shuttle"}
+    development |= {"vehicle", "wisconsin"}
+    assert not {*wide.WIDE} & (others | development)
+    assert len(set(wide.WIDE)) == 44
+
+
+def test_gains_over_smote_are_at_the_same_ratio(monkeypatch):
+    values = {
+        "none": 0.5,
+        "SMOTE 1/3": 0.6,
+        "PNL 1/3": 0.7,
+        "SMOTE 1": 0.6,
+        "PNL 1": 0.5,
+    }
+    rows = [
+        {"table": f"t{i}", "family": f"f{i // 2}", "sampler": name, "learner": learner}
+        | dict.fromkeys(imbalance.DIRECTIONS, str(value))
+        for i in range(4)
+        for name, value in values.items()
+        for learner in ("XGBoost", "LightGBM", "forest")
+    ]
+    monkeypatch.setattr(ratios, "read_csv", lambda name: rows)
+    lines = ratios.over_smote("any")
+    assert [line["PNL minus SMOTE"] for line in lines[::2]] == [
+        "XGBoost", "LightGBM", ratios.MEAN, "forest",
+    ]  # fmt: skip
+    for third, balanced in zip(lines[::2], lines[1::2], strict=True):
+        assert third["ROC AUC"].startswith("+100 (")
+        assert third["Brier"].startswith("-100 (")
+        assert balanced["ROC AUC"].startswith("-100 (")
+
+
+def test_a_draw_of_a_small_table_has_balanced_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(700, 3)), np.repeat(np.arange(7), 100)
+    few, more = (SmallTable("any", rows, X, y).split(3) for rows in (10, 30))
+    for rows, split in ((10, few), (30, more)):
+        labels, counts = np.unique(split.y, return_counts=True)
+        assert len(labels) == 4 and set(counts) == {rows}
+        assert set(np.unique(split.y_test, return_counts=True)[1]) == {100 - rows}
+    assert set(few.y) == set(more.y)
+
+
+def test_gains_of_small_tables_are_positive_where_new_rows_help():
+    rows = [
+        {"table": "a", "rows": 10, "learner": "forest", "sampler": sampler}
+        | {"accuracy": accuracy, "log loss": loss}
+        for sampler, accuracy, loss in (("none", 0.5, 0.7), ("PNL x 5", 0.6, 0.4))
+    ]
+    for score, wanted in (("accuracy", 0.1), ("log loss", 0.3)):
+        found = small.gains(rows, "forest", 10, "PNL x 5", score)
+        np.testing.assert_allclose(found, [wanted])
+    rows[0]["log loss"] = ""
+    assert small.gains(rows, "forest", 10, "PNL x 5", "log loss") is None
