@@ -11,9 +11,11 @@ from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.imbalance import ratios  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
+from benchmarks.small import report as small  # noqa: E402
 from benchmarks.speed import cores  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -105,7 +107,8 @@ def figures():
         found[f"fresh_logistic_{sampler}_ap"] = score(
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
-    return found | _of_shares() | _of_few_rows() | _of_speed()
+    found |= _of_shares() | _of_few_rows() | _of_speed()
+    return found | ratios.figures() | small.figures()
 
 
 def _of_shares():
@@ -186,7 +189,8 @@ def tables():
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
-    return {name: "\n".join(lines) for name, lines in found.items()} | report.tables()
+    found = {name: "\n".join(lines) for name, lines in found.items()}
+    return found | report.tables() | ratios.tables() | small.tables()
 
 
 def _markdown(head, body):

@@ -1,5 +1,7 @@
 """Tables of ``boosting``: gains over no new rows, and over SMOTE at the same ratio."""
 
+import re
+
 import numpy as np
 
 from ..tables import markdown, read_csv
@@ -9,6 +11,10 @@ from .scores import DIRECTIONS
 OTHERS = ("logistic", "5-NN", "forest")
 RATIOS = ("1/3", "1")
 MEAN = "mean of boosting"
+SHORT = {"average precision": "AP", "ROC AUC": "AUC"}
+# Samplers, by the names that marks have.
+SAMPLERS = {"none": "none", "SMOTE 1/3": "smote", "PNL 1/3": "pnl"}
+SAMPLERS |= {"SMOTE 1": "smote_full", "PNL 1": "pnl_full"}
 
 
 def results(name):
@@ -93,29 +99,35 @@ def tables():
     """Return the tables as Markdown, by the names that pages mark them with."""
     found = {}
     for name in ("boosting-wide", "boosting-held-out"):
-        found[f"{name}-ap"] = markdown(over_none(name, "average precision"))
-        found[f"{name}-auc"] = markdown(over_none(name, "ROC AUC"))
+        for metric, short in SHORT.items():
+            found[f"{name}-{short.lower()}"] = markdown(over_none(name, metric))
         found[f"{name}-minus-smote"] = markdown(over_smote(name))
     return found
 
 
 def figures():
-    """Return single figures by the names that pages mark them with."""
+    """Return scores of the mean of boosting, and p over families, by names of marks."""
     marks = {}
     for name in ("wide", "held-out"):
         found, families = results(f"boosting-{name}")
-        key = name.replace("-", "_")
-        marks[f"boosting_{key}_tables"] = str(len(families))
-        marks[f"boosting_{key}_families"] = str(len(set(families)))
-        for metric, short in {"average precision": "ap", "ROC AUC": "auc"}.items():
-            none = found["none", MEAN, metric].mean()
-            marks[f"boosting_{key}_none_{short}"] = f"{none:.3f}"
-            for sampler in ("SMOTE", "PNL"):
-                third = found[f"{sampler} 1/3", MEAN, metric].mean()
-                marks[f"boosting_{key}_{sampler.lower()}_{short}"] = f"{third:.3f}"
-            for reference in ("none", "SMOTE 1/3"):
-                gains = gain(found, MEAN, metric, "PNL 1/3", reference)
-                p = report.p_value(over_families(gains, families))
-                against = reference.split()[0].lower()
-                marks[f"boosting_{key}_{short}_p_{against}"] = p
+        head = f"boosting_{name.replace('-', '_')}"
+        marks[f"{head}_tables"] = str(len(families))
+        marks[f"{head}_families"] = str(len(set(families)))
+        # A seed tests each row once, in two folds.
+        folds = {int(row["folds"]) for row in read_csv(f"imbalance-boosting-{name}")}
+        marks[f"{head}_seeds"] = str(min(folds) // 2)
+        for metric, short in SHORT.items():
+            for sampler, mark in SAMPLERS.items():
+                values = found[sampler, MEAN, metric]
+                marks[f"{head}_{mark}_{short.lower()}"] = f"{values.mean():.3f}"
+                for reference in ("none", sampler.replace("PNL", "SMOTE")):
+                    gains = gain(found, MEAN, metric, sampler, reference)
+                    p = report.p_value(over_families(gains, families))
+                    against = SAMPLERS[reference]
+                    marks[f"{head}_{mark}_{short.lower()}_p_{against}"] = p
+        for learner in learners(found):
+            word = re.sub(r"\W+", "_", learner)
+            for metric, short in SHORT.items():
+                gains = gain(found, learner, metric, "PNL 1/3", "none")
+                marks[f"{head}_{word}_{short.lower()}_gain"] = shown(gains, families)
     return marks
