@@ -1,4 +1,9 @@
-"""Impute missing cells: tensors by a log-linear model, tables by near rows."""
+"""Impute missing cells of tables and tensors.
+
+:class:`ManyBodyImputer` validates the rows and parameters. The fillers of
+:mod:`.filling` compute the values: a log-linear model for tensors, and near rows with a
+projection onto equalities for tables.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ from .constraints import CONSTRAINTS
 from .filling import TableFiller, TensorFiller
 from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 
-# Parameters that fill no table, and those that fill no tensor.
+# Each parameter applies either to tensors or to tables.
 _OF_TENSORS = (
     "poset", "offset", "alpha", "ordered_modes", "tol", "max_iter",
 )  # fmt: skip
@@ -33,47 +38,51 @@ _OF_TABLES = "constraints", "equalities", "imputer"
 
 
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
+    r"""Impute missing cells; observed cells are returned unchanged.
 
-    **With an order** each row is a tensor (or a measure on a poset), and its missing
-    cells are those of the log-linear model ``q = r exp(zeta theta)`` with the greatest
-    penalised likelihood of its observed cells O:
+    **Tensors** (``order`` is not None): each row is a tensor or a measure on a poset.
+    Its missing cells are the cells of the log-linear model ``q = r exp(zeta theta)``
+    that maximises the penalised likelihood of the observed cells O:
 
     .. math:: \min_\theta \sum_{x \in O} q(x) - m(x) \log q(x)
               + \frac{\alpha M}{2} \|\theta\|^2 ,
 
-    theta on the elements up to that order, ``M`` the mass observed. A single tensor X
-    is one row: pass ``X[None]``, because the first axis of ``X`` always counts rows. A
-    warning states when an order keeps all interactions of a row, as an order of 2 does
-    for matrices. Vectors whose cells have modes are reshaped before:
-    ``X.reshape(-1, 5, 3, 2, 2)``.
+    where theta has the elements up to the order, and ``M`` is the observed mass. A
+    single tensor X is one row: pass ``X[None]``, because the first axis of ``X`` counts
+    rows. A warning is issued if the order includes all interactions of a row, as order
+    2 does for matrices. Reshape vectors whose cells have modes first: ``X.reshape(-1,
+    5, 3, 2, 2)``.
 
-    **Without one** (a plain table) missing cells are those of ``imputer``, projected
-    onto equalities: those that all rows satisfy, such as totals of their parts, and
-    ``constraints``. Cells stay within the values that ``fit`` observed in each column
-    if that is feasible; else they go beyond, but never below 0 in a column without
-    negative values. A warning names constraints that the observed cells of rows with
-    missing ones contradict; all others are satisfied.
+    **Tables** (``order=None``): the missing cells are imputed by ``imputer``, then
+    projected onto linear equalities: the equalities that all rows of ``fit`` satisfy,
+    such as sums of columns, and ``constraints``. Imputed cells stay within the range
+    that ``fit`` observed in each column if this is feasible. Otherwise they can leave
+    the range, but they do not become negative in a column without negative values. If
+    the observed cells of a row contradict a constraint, a warning names the constraint;
+    all other constraints are satisfied.
 
     Parameters
     ----------
     order : "auto", int, list of tuple of int or None, default="auto"
-        Largest order of interactions, or those kept, as in :class:`ManyBodyProjector`.
-        None takes rows for those of a table. "auto" is None for rows of one axis,
-        unless a base or poset is given; 1 for matrices and where these are given, 2 for
-        tensors of more modes.
+        Largest order of the interactions in the model, or a list of interactions, as in
+        :class:`ManyBodyProjector`. A larger order fits the observed cells more closely.
+        None reads the rows as rows of a table. "auto" is None for rows with one axis
+        unless ``base`` or ``poset`` is given; it is 1 for matrices and with ``base`` or
+        ``poset``, and 2 for tensors with more modes.
 
     base : array-like, default=None
-        The free coordinates given directly, as in :class:`ManyBodyProjector`.
+        Free coordinates of the model, instead of ``order``; see
+        :class:`ManyBodyProjector`.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells, as in :class:`ManyBodyProjector`. A bottom that
-        was added is one more missing cell.
+        Order between the cells; see :class:`ManyBodyProjector`. If a bottom was added
+        to the poset, the bottom counts as a missing cell.
 
     n_neighbors : int, default=None
-        Near training rows. None is 5 for a table. With an order their mean is the
-        reference ``r``; None is a flat one, for which rows do not depend on others.
-        Distances are Euclidean over cells of both rows, columns divided by their range.
+        Number of nearest training rows. Distances are Euclidean over the cells that
+        both rows have, with each column divided by its range. For a table, None is 5.
+        For tensors, the mean of the nearest rows is the reference ``r``; None uses a
+        flat reference, for which the result of a row does not depend on other rows.
 
     n_candidates : int or None, default=16384
         Number of training rows among which near rows are searched. A larger training
@@ -81,72 +90,77 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         searches all rows; the run time is then quadratic in the number of rows.
 
     imputer : transformer, default=None
-        What fills the cells of a table first: any imputer of scikit-learn that keeps
-        all columns. None is the mean of ``n_neighbors`` near rows, as in
-        :class:`~sklearn.impute.KNNImputer`.
+        Imputer that fills the cells of a table before the projection: any imputer of
+        scikit-learn that keeps all columns. None uses the mean of the ``n_neighbors``
+        nearest rows, as in :class:`~sklearn.impute.KNNImputer`.
 
     equalities : "auto", constraints or None, default="auto"
-        Equalities that the rows of ``fit`` satisfy, of a table; "auto" are those of
-        several columns that all of them satisfy.
+        Linear equalities that the rows of a table satisfy. "auto" searches for
+        equalities between several columns that all rows of ``fit`` satisfy. None uses
+        no equalities.
 
     constraints : constraint or list of them, default=None
-        Constraints on each row of a table; observed cells stay as they are.
+        Constraints on each row of a table. Observed cells are not changed to satisfy
+        them.
 
     offset : float, default=0.0
-        Added to every cell of a tensor, and subtracted again.
+        Value that is added to every cell of a tensor before the fit and subtracted
+        after.
 
     alpha : float, default=1e-4
-        Weight of the ridge on log effects, those of each interaction by how many
-        functions it has (:func:`~sklearn_pnl.geometry.complete`). 0 is the exact fit:
-        cells that the observed ones do not determine then stay missing, with a warning.
-        It is not chosen here: compare some on observed cells that you hide.
+        Weight of the ridge penalty on log effects. The effects of each interaction are
+        weighted by the number of its functions
+        (:func:`~sklearn_pnl.geometry.complete`). Larger values shrink the model more.
+        With 0, the fit is exact, and cells that the observed cells do not determine
+        stay missing, with a warning. To choose a value, hide some observed cells and
+        compare the errors.
 
     ordered_modes : sequence of int, default=()
-        Modes with levels in order, such as time: the ridge weighs differences between
-        neighbouring levels there.
+        Modes with ordered levels, such as time. For these modes, the ridge penalises
+        differences between neighbouring levels.
 
     tol : float, default=1e-6
-        Wanted residual of a fit, as a share of the mass observed.
+        Tolerance of the residual of a fit, as a share of the observed mass.
 
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     n_jobs : int, default=None
-        Blocks of rows fitted at once. None means 1 unless in a
+        Number of blocks of rows that are fitted in parallel. None means 1 unless in a
         :obj:`joblib.parallel_config` context.
 
     Attributes
     ----------
     order_ : int, list or None
-        The order used.
+        The order of the fit; None for a table.
 
     poset_ : TensorPoset, Poset or None
-        None for a table.
+        The poset of the fit; None for a table.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape`` or None
-        Elements whose theta is free.
+        Mask of the elements whose theta is free; None for a table.
 
     equalities_ : LinearConstraints or None
-        Equalities of a table.
+        The equalities of a table; None for tensors.
 
     n_iter_ : int
-        Most Newton steps that a row of ``fit_transform`` took; 1 for a closed form, and
-        after ``fit``, which fills none.
+        Largest number of Newton steps of a row in ``fit_transform``. It is 1 for a
+        closed form, and after ``fit``, which fills no cells.
 
     input_shape_ : tuple of int
         Shape of a row.
 
     n_features_in_ : int
-        First axis of a row.
+        Length of the first axis of a row.
 
     feature_names_in_ : ndarray of str
-        Names of columns, where all are strings.
+        Names of the columns seen during ``fit``, if all names are strings.
 
     See Also
     --------
-    sklearn_pnl.geometry.complete : The fit, with its certificates.
-    ManyBodyProjector : Codes of rows, with missing cells if asked to.
-    find_equalities : The search for equalities.
+    sklearn_pnl.geometry.complete : Fit the model to observed cells, with certificates.
+    ManyBodyProjector : Encode rows, optionally with missing cells.
+    find_equalities : Search for linear equalities.
 
     References
     ----------
@@ -164,7 +178,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[[4., 2.],
             [6., 3.]]])
 
-    Totals of a table hold:
+    Imputed rows satisfy the totals of a table:
 
     >>> parts = np.random.default_rng(0).gamma(3.0, size=(50, 2))
     >>> X = np.column_stack([parts, parts.sum(axis=1)])
@@ -223,12 +237,12 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn equations and near rows.
+        """Learn the equalities and the training rows that are searched for neighbours.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Rows with NaN where a cell is missing.
+            Rows with NaN in missing cells.
         y : None
             Ignored.
 
@@ -250,48 +264,49 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @all_or_nothing
     @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
-        """Fit, and return the same rows with their missing cells filled.
+        """Fit the imputer and fill the missing cells of the same rows.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Rows with NaN where a cell is missing.
+            Rows with NaN in missing cells.
         y : None
             Ignored.
 
         Returns
         -------
         rows : ndarray of shape (n, *shape)
+            The filled rows.
         """
         filled, self.n_iter_ = self.fit(X)._filled(X)
         return filled
 
     @one_blas_thread()
     def transform(self, X: ArrayLike) -> NDArray:
-        """Rows with their missing cells filled.
+        """Fill the missing cells of rows.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Rows with NaN where a cell is missing, whether or not rows of ``fit`` had
-            any there.
+            Rows with NaN in missing cells. Cells can be missing in columns that were
+            complete in ``fit``.
 
         Returns
         -------
         rows : ndarray of shape (n, *shape)
-            Observed cells are those of X, bit by bit.
+            The filled rows. Observed cells are the same bits as in ``X``.
         """
         return self._filled(X)[0]
 
-    # Columns of rows with one axis have names.
+    # Only rows with one axis have column names.
     @available_if(lambda imputer: len(getattr(imputer, "input_shape_", (1,))) == 1)
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the columns, for rows of one axis.
+        """Return the column names of rows with one axis.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            As seen in ``fit``.
+            Feature names. If given, they must equal the names seen in ``fit``.
 
         Returns
         -------
@@ -300,7 +315,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return super().get_feature_names_out(input_features)
 
     def _check_asked(self):
-        """Refuse parameters of tensors for tables, and of tables for tensors."""
+        """Reject tensor parameters for tables and table parameters for tensors."""
         unused = _OF_TENSORS if self._is_table else _OF_TABLES
         if self.imputer is not None:
             unused = (*unused, "n_neighbors", "n_candidates")
@@ -317,9 +332,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
 
     def _checked(self, X, *, reset):
-        """Rows (n, D), in single precision if they came so."""
+        """Return validated rows (n, D); float32 rows keep their type."""
         rows = check_rows(self, X, reset=reset, missing=True)
-        # Rounding of distances depends on the memory layout of rows.
+        # Distances are rounded differently for different memory layouts.
         rows = np.ascontiguousarray(rows)
         if reset:
             self.order_ = self.order
@@ -335,7 +350,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _is_stated(self):
-        """Whether a base or a poset is given."""
+        """Whether the user gave a base or a poset."""
         return self.base is not None or self.poset is not None
 
     @property
@@ -343,7 +358,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.order_ is None and self.base is None
 
     def _filled(self, X):
-        """Filled rows (n, *shape), and the most Newton steps."""
+        """Return the filled rows (n, *shape) and the largest number of Newton steps."""
         filled, n_iter = self._checked(X, reset=False).copy(), 1
         rows, missing = filled.astype(np.float64), np.isnan(filled)
         todo = np.flatnonzero(missing.any(axis=1))
