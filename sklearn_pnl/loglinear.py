@@ -1,4 +1,8 @@
-"""One log-linear model of a table of counts, as an estimator."""
+"""Fit one log-linear model to a table of counts.
+
+:class:`LogLinearModel` is the estimator for the functions of
+:mod:`sklearn_pnl.geometry` that fit, test and describe log-linear models.
+"""
 
 from __future__ import annotations
 
@@ -36,45 +40,49 @@ from .projectors import FIT_CONSTRAINTS
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.
 
-    With ``n`` the sum of the rows and ``N`` its total, finds
+    Let ``n`` be the sum of the rows and ``N`` its total. The model solves
 
     .. math:: q = \arg\min_q KL(n / N, q) \quad\text{subject to}\quad
               \theta_{q/r}(x) = 0 \text{ for all } x \text{ of order} > \ell ,
 
-    the maximum-likelihood estimate, as R's ``loglin`` does; the reference ``r`` is 1
-    unless given. ``score`` is the mean
-    log-likelihood of held-out counts, so that
-    :class:`~sklearn.model_selection.GridSearchCV` over ``order`` chooses a model.
+    This is the maximum-likelihood estimate, as in R's ``loglin``. The reference ``r``
+    is 1 unless it is given. ``score`` returns the mean log-likelihood of held-out
+    counts. You can therefore choose ``order`` with
+    :class:`~sklearn.model_selection.GridSearchCV`.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=1
-        Largest order ell that is kept; for a tensor also the interactions kept, as
-        tuples of modes, closed downward.
+        Largest order ell of the interactions in the model. A larger order fits the
+        counts more closely. For tensors, also a list of interactions as tuples of
+        modes; all subsets of an interaction are included. The default, 1, is the model
+        of independence.
 
     base : array-like, default=None
-        The free coordinates given directly, instead of ``order``; as in
+        Free coordinates of the model, instead of ``order``; see
         :class:`ManyBodyProjector`.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells. None is the tensor of the rows' own shape. Rows may
-        stay flat: a feature a cell, in the order of ``ravel`` for a tensor.
+        Order between the cells. None uses the tensor with the shape of a row. Rows can
+        be flat, with one feature per cell; for a tensor, the features have the order of
+        ``ravel``.
 
     reference : array-like of shape ``poset_.shape``, default=None
         Non-negative measure to which expected counts are proportional, such as
-        exposures. Cells where it is 0 (or False) cannot occur: structural zeros, which
-        degrees of freedom do not count. None is 1.
+        exposures. A cell with reference 0 (or False) is a structural zero: it cannot
+        have counts, and the degrees of freedom do not include it. None uses 1 for all
+        cells.
 
     offset : float, default=0
-        Added to every cell of the sum that can occur. Without it, cells that the model
-        cannot fill have probability 0, and held-out counts there a log-likelihood of
-        -inf.
+        Value that is added to the sum of the rows in every cell that is not a
+        structural zero. Without an offset, a cell can have probability 0, and a
+        held-out count in the cell then has log-likelihood -inf.
 
     tol : float, default=1e-10
-        Wanted ``max |eta_q - eta_p|`` over the base.
+        Tolerance of ``max |eta_q - eta_p|`` over the base.
 
     max_iter : int, default=200
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------
@@ -82,10 +90,10 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         The poset of the fit.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Elements whose theta is free, without the bottom.
+        Mask of the elements whose theta is free, without the bottom.
 
     order_ : int, list or None
-        The interactions kept; None where ``base`` is no set of interactions.
+        The interactions in the model; None if ``base`` is not a set of interactions.
 
     counts_ : ndarray of shape ``poset_.shape``
         The sum of the rows, with the offset.
@@ -97,17 +105,19 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         Expected counts.
 
     theta_ : ndarray of shape (n_free,)
-        Free coordinates in the order of the cells: of level i of a mode against level
-        i - 1. nan where cells that cannot occur or be filled leave it open.
+        Free coordinates in the order of the cells. A coordinate compares level i of a
+        mode with level i - 1. It is nan if structural zeros or cells with expected
+        count 0 leave it undetermined.
 
     standard_errors_ : ndarray of shape (n_free,)
-        Of ``theta_``, by the inverse Fisher information.
+        Standard errors of ``theta_`` from the inverse Fisher information.
 
     n_params_ : int
-        Number of free coordinates, less those that cells that cannot occur leave open.
+        Number of free coordinates, without the coordinates that structural zeros leave
+        undetermined.
 
     n_iter_ : int
-        Newton steps; a closed form counts as 1.
+        Number of Newton steps; 1 for a closed form.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -120,8 +130,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     See Also
     --------
-    ManyBodyProjector : A model of each row.
-    sklearn_pnl.geometry.goodness_of_fit : The same of an array.
+    ManyBodyProjector : Fit a model to each row.
+    sklearn_pnl.geometry.goodness_of_fit : Fit a model to an array of counts.
 
     References
     ----------
@@ -177,7 +187,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Counts, not negative.
+            Non-negative counts.
         y : None
             Ignored.
 
@@ -221,13 +231,13 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Counts, not negative.
+            Non-negative counts.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n,)
-            Without the multinomial coefficient. -inf where a row has counts in a cell
-            of probability 0.
+            Log-likelihoods without the multinomial coefficient. The value is -inf if a
+            row has counts in a cell with probability 0.
         """
         rows = self._rows(X, reset=False)
         q = self.expected_.reshape(-1) / self.statistics_.total
@@ -235,18 +245,19 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     @one_blas_thread()
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Compute the mean log-likelihood of a count, over all rows.
+        """Compute the mean log-likelihood per count over all rows.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Counts, not negative.
+            Non-negative counts.
         y : None
             Ignored.
 
         Returns
         -------
-        score : float, in nats per count
+        score : float
+            Mean log-likelihood in nats per count.
         """
         return float(self.score_samples(X).sum() / self._rows(X, reset=False).sum())
 
@@ -254,12 +265,13 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     def deviance_tests(
         self, levels: Literal["interactions", "orders"] | list = "interactions"
     ) -> InteractionTests:
-        """Divide ``G^2`` of the uniform distribution among terms.
+        """Decompose ``G^2`` of the uniform distribution by terms.
 
         Parameters
         ----------
         levels : {"interactions", "orders"} or list, default="interactions"
-            As in :func:`~sklearn_pnl.geometry.deviance_tests`.
+            Terms of the decomposition; see
+            :func:`~sklearn_pnl.geometry.deviance_tests`.
 
         Returns
         -------
@@ -269,19 +281,19 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return deviance_tests(self.counts_, self.poset_, levels, **self._settings)
 
     def to_frame(self, by: Literal["parameter", "cell"] = "parameter") -> Any:
-        """Return parameters or cells as a data frame.
+        """Return the parameters or the cells as a data frame.
 
         Parameters
         ----------
         by : {"parameter", "cell"}, default="parameter"
-            A row for each free coordinate, with its standard error, z and p by the
-            normal distribution; or for each cell, with its count, expected count and
-            Pearson residual ``(n - N q) / sqrt(N q)``.
+            "parameter" returns one row per free coordinate, with its standard error, z
+            and p from the normal distribution. "cell" returns one row per cell, with
+            its count, expected count and Pearson residual ``(n - N q) / sqrt(N q)``.
 
         Returns
         -------
         frame : pandas.DataFrame
-            By indices of cells.
+            The table, indexed by cells.
         """
         if by not in ("parameter", "cell"):
             raise ValueError(f"by must be 'parameter' or 'cell'; got {by!r}.")
@@ -306,7 +318,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return {"reference": self._reference, **numerics}
 
     def _cells(self, pandas):
-        """An index of the cells: a level for each mode of a tensor."""
+        """Return an index of the cells, with one level for each mode of a tensor."""
         shape = self.poset_.shape
         if len(shape) == 1:
             return pandas.RangeIndex(*shape, name="cell")
@@ -314,7 +326,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return pandas.MultiIndex.from_product(map(range, shape), names=names)
 
     def _rows(self, X, reset):
-        """Rows of counts, flat."""
+        """Return validated rows of counts (n, D)."""
         unknown = (
             "Give each cell a count. For cells that cannot occur, use 0 in X and in "
             "reference=. For counts that were not observed, fit ManyBodyImputer."
