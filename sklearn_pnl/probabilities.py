@@ -21,66 +21,71 @@ from .frames import read_classes, read_weights
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and correct its probabilities for the prior.
 
-    A sampler that changes how often classes occur changes every probability of a
-    classifier that learns from its rows. If the rows of each class keep their density,
-    Bayes' theorem says by how much: with ``n_k`` rows of class k in the data, ``m_k``
-    of them after resampling, and probabilities ``q_k(x)`` learnt from these, the
-    probability of class k in the data is ``q_k(x) n_k / m_k``, divided by the sum of
-    that over all classes. This is exact for any number of classes and for
-    over-sampling, under-sampling and both; new rows from another density than that of
-    their class leave an error that no prior can mend. With ``sample_weight``, sums of
-    weights take the place of the counts.
+    A sampler that changes the class frequencies changes all probabilities of a
+    classifier that is trained on the resampled rows. If resampling preserves the
+    density of the rows within each class, Bayes' theorem gives the correction. Let
+    ``n_k`` be the number of rows of class k in the data, ``m_k`` the number after
+    resampling, and ``q_k(x)`` the probabilities of the classifier. The corrected
+    probability of class k is ``q_k(x) n_k / m_k``, divided by the sum of this
+    expression over all classes. The correction is exact for any number of classes, and
+    for over-sampling, under-sampling and combinations of them. If the new rows have a
+    different density from their class, an error remains that no prior can correct. With
+    ``sample_weight``, sums of weights replace the counts.
 
-    Ranks of two classes, and with them the area under the ROC curve and the average
-    precision, are those of the classifier. If the classifier is wrong in other ways
-    too, :class:`~sklearn.calibration.CalibratedClassifierCV` around the whole learns
-    how from rows left out.
+    For two classes, the correction does not change the ranking of rows. The area under
+    the ROC curve and the average precision are therefore those of the classifier. If
+    the classifier is miscalibrated for other reasons, wrap this estimator in
+    :class:`~sklearn.calibration.CalibratedClassifierCV`.
 
     Parameters
     ----------
     sampler : sampler
-        With ``fit_resample``, of this library, imbalanced-learn or any other; cloned.
-        Its rows must be in the units of ``X``: scalers belong into
-        ``estimator``, or before the whole. With weights it must take
-        ``sample_weight``, and leave those of the rows that it returns in
-        ``sample_weight_``, as :class:`PNLSampler` does; others raise their own error.
+        Sampler with a ``fit_resample`` method, from this library, imbalanced-learn or
+        another library; it is cloned. The sampler must return rows in the units of
+        ``X``: put scalers into ``estimator`` or before this estimator. If you pass
+        ``sample_weight``, ``fit_resample`` must accept it and set ``sample_weight_``,
+        the weights of the returned rows, as :class:`PNLSampler` does.
 
     estimator : classifier
-        With ``predict_proba``; cloned. Weights of classes (``class_weight``), which
-        would change the prior once more, are refused.
+        Classifier with ``predict_proba``; it is cloned. A classifier with
+        ``class_weight`` is rejected, because class weights would change the prior a
+        second time.
 
     decision : {"posterior", "balanced"}, default="posterior"
-        What ``predict`` follows. "posterior" is the class of the largest probability
-        in ``predict_proba``: the fewest errors. "balanced" is the class that would be
-        most probable if all were as frequent: the best mean recall, or balanced
-        accuracy, whatever the sampler makes of the shares of the classes. For any
-        other aim, :class:`~sklearn.model_selection.TunedThresholdClassifierCV` around
-        the whole finds a threshold.
+        Decision rule of ``predict``. "posterior" predicts the class with the largest
+        probability in ``predict_proba``, which gives the fewest errors. "balanced"
+        predicts the class that would be most probable if all classes were equally
+        frequent, which gives the best mean recall (balanced accuracy) for any class
+        frequencies after resampling. For other objectives, find a threshold with
+        :class:`~sklearn.model_selection.TunedThresholdClassifierCV` around this
+        estimator.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in ``y``. One that the sampler leaves no row of has probability 0.
+        Class labels in ``y``. A class without rows after resampling has probability 0.
 
     class_count_ : ndarray of shape (n_classes,)
-        Rows of each in the data; the sum of their weights, where weights are given.
+        Number of rows of each class in the data, or the sum of their weights.
 
     resampled_class_count_ : ndarray of shape (n_classes,)
-        The same of the rows that the classifier was fitted on.
+        Number of rows of each class after resampling, or the sum of their weights.
 
     sampler_, estimator_ : sampler, classifier
-        Fitted.
+        The fitted sampler and the fitted classifier.
 
     n_features_in_ : int
-        Number of features seen during ``fit``, if the classifier or sampler has it.
+        Number of features seen during ``fit``. Only available if the classifier or the
+        sampler has it.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during ``fit``, likewise.
+        Names of features seen during ``fit``. Only available if the classifier or the
+        sampler has it.
 
     See Also
     --------
     PNLSampler : Over-sample by pseudo-nonlinear data augmentation.
-    compare_samples : Whether new rows have the density of real ones.
+    compare_samples : Check whether new rows have the density of real rows.
 
     References
     ----------
@@ -122,24 +127,25 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self.estimator = estimator
         self.decision = decision
 
-    # Sampler and estimator validate their own parameters.
+    # The sampler and the estimator validate their own parameters.
     @all_or_nothing
     def fit(
         self, X: Rows, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Self:
-        """Resample, fit the classifier, and count classes before and after.
+        """Resample the rows, fit the classifier, and count the rows of each class.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, n_features)
-            Rows, as the sampler takes them.
+            Rows, in any form that the sampler accepts.
         y : array-like of shape (n,)
-            Their classes; where they are one-hot, those are numbers of columns.
+            Class labels. If they are one-hot encoded, the classes are the column
+            indices.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, not negative. The sampler draws parents by them, and
-            the classifier is fitted with those of the resampled rows.
+            Non-negative weights of the rows. The sampler draws parents by the weights,
+            and the classifier is fitted with the weights of the resampled rows.
         groups : array-like of shape (n,), default=None
-            Handed to ``sampler.fit_resample``, which mixes rows within groups alone.
+            Passed to ``sampler.fit_resample``, which mixes only rows of the same group.
 
         Returns
         -------
@@ -148,7 +154,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self._check_parts()
         given, y = y, read_classes(y)[0]
         if getattr(given, "shape", ())[1:] == (1,):
-            # Warns of a column, as classifiers of scikit-learn do.
+            # column_or_1d issues the warning of scikit-learn's classifiers for column
+            # vectors.
             column_or_1d(given, warn=True)
         sample_weight = read_weights(sample_weight, len(y))
         asked = {"groups": groups, "sample_weight": sample_weight}
@@ -170,7 +177,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def _check_parts(self):
-        """Refuse samplers that change columns, and weights of classes."""
+        """Reject samplers that change columns, and class weights."""
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
@@ -185,26 +192,29 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 )
 
     def _count(self, y, sample_weight=None):
-        """Rows of each class, or sums of their weights; 0 for classes without rows."""
-        # Refuses classes that are not in y.
+        """Return the number of rows or the sum of weights of each class."""
+        # LabelEncoder raises an error for classes that do not occur in y.
         codes = LabelEncoder().fit(self.classes_).transform(y)
         return np.bincount(codes, sample_weight, minlength=len(self.classes_))
 
     def _probabilities(self, X, balanced=False):
-        """Probabilities (n, n_classes) under the prior of the data, or an equal one."""
+        """Return probabilities (n, n_classes) under the prior of the data.
+
+        With ``balanced``, the prior is uniform.
+        """
         check_is_fitted(self)
         learnt = np.asarray(self.estimator_.predict_proba(X), np.float64)
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         joint = np.zeros((len(learnt), len(self.classes_)))
         prior = np.ones(len(seen)) if balanced else self.class_count_[seen]
         resampled = self.resampled_class_count_[seen]
-        # All rows of a class may have weight 0.
+        # A class has a count of 0 if all its rows have weight 0.
         has_rows = resampled > 0
         joint[:, seen[has_rows]] = (learnt * prior)[:, has_rows] / resampled[has_rows]
         return joint / joint.sum(axis=1, keepdims=True)
 
     def predict_proba(self, X: Rows) -> NDArray:
-        """Compute probabilities of the classes under the prior of the data.
+        """Compute the class probabilities under the prior of the data.
 
         Parameters
         ----------
@@ -214,12 +224,12 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Returns
         -------
         probabilities : ndarray of shape (n, n_classes)
-            In the order of ``classes_``.
+            Probabilities, with the classes in the order of ``classes_``.
         """
         return self._probabilities(X)
 
     def predict_log_proba(self, X: Rows) -> NDArray:
-        """Compute logarithms of the probabilities; of 0, minus infinity.
+        """Compute the logarithms of the class probabilities; log(0) is -inf.
 
         Parameters
         ----------
@@ -229,13 +239,13 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Returns
         -------
         log_probabilities : ndarray of shape (n, n_classes)
-            In the order of ``classes_``.
+            Log-probabilities, with the classes in the order of ``classes_``.
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Rows) -> NDArray:
-        """Predict classes, as ``decision`` says.
+        """Predict the class of each row by the rule in ``decision``.
 
         Parameters
         ----------
@@ -245,6 +255,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Returns
         -------
         labels : ndarray of shape (n,)
+            Predicted class labels.
         """
         probabilities = self._probabilities(X, balanced=self.decision == "balanced")
         return self.classes_[probabilities.argmax(axis=1)]
@@ -256,7 +267,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         tags.classifier_tags = replace(classifier_tags, multi_label=False)
         parts = estimator.input_tags, get_tags(self.sampler).input_tags
         for name in (field.name for field in fields(tags.input_tags)):
-            # What a part requires, both do; what they allow, both have to.
+            # A requirement of one part applies to both; an input is allowed if both
+            # parts allow it.
             holds = any if name in ("positive_only", "pairwise") else all
             setattr(tags.input_tags, name, holds(getattr(part, name) for part in parts))
         return tags
