@@ -1,4 +1,9 @@
-"""Sampler of new rows with numeric targets: the counterpart of the over-sampler."""
+"""Add rows with numeric targets to a regression problem.
+
+:class:`PNLRegressionSampler` fits a :class:`PNLAugmenter` to all rows, and computes the
+target of a new row from the targets of its parents. :func:`density` gives the weights
+that spread new targets over their range.
+"""
 
 from __future__ import annotations
 
@@ -26,114 +31,122 @@ from .engine import Augmentation, EqualitiesLike, MethodLike
 from .frames import read_groups, read_target
 from .lines import Lines
 
-# Relative accuracy of densities, and grid cells of a bandwidth that attain it.
+# The density has a relative accuracy of 1e-3, which 40 grid cells per bandwidth attain.
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 class PNLRegressionSampler(Augmentation, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
-    A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
-    its parents, weighted as these were for the row: between the two that were mixed, at
-    the same position. New rows come after the originals, which are returned unchanged.
+    A :class:`PNLAugmenter` is fitted to all rows. The target of a new row is the mean
+    of the targets of its parents, with the weights of the parents in the new row. If
+    two rows are mixed, the target lies between their targets at the same position as
+    the row. New rows come after the original rows, which are returned unchanged.
 
     Parameters
     ----------
     n_samples : int or float, default=1.0
-        How many new rows: a number, or as a float a share of those there are, up to
-        10.
+        Number of new rows. A float is a share of the number of training rows, at most
+        10. The default doubles the data.
 
     row_weights : {"uniform", "rarity"}, default="uniform"
-        Relative frequencies of the training rows as seeds. "uniform" uses equal ones.
-        "rarity" uses the inverse of a Gaussian kernel density of the targets (in units
-        of their standard deviations, Scott's bandwidth), so that new targets spread
-        over their range.
+        Relative frequencies of the training rows as base rows. "uniform" uses all rows
+        equally often. "rarity" uses the inverse of a Gaussian kernel density of the
+        targets (in units of their standard deviations, with Scott's bandwidth), so that
+        new targets spread over their range.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
-        How new rows are made, as by :class:`PNLAugmenter`. "auto" is without noise,
-        since targets get none: ``Lines(noise=0)`` for tables, also for rows with
-        missing cells, and ``Codes(draws="interpolation")`` for rows of more axes.
+        Method that makes new rows, as in :class:`PNLAugmenter`. "auto" adds no noise,
+        because targets get none: it is ``Lines(noise=0)`` for tables, also with missing
+        cells, and ``Codes(draws="interpolation")`` for rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
-        ``method="auto"`` is then ``Codes(order, draws="interpolation")``, "codes" is
-        ``Codes(order)`` and "paper" is ``Codes.paper(order)``. None is the order of the
-        method by itself: the whole row, or 1 for "paper". For "lines" and for an
-        object, an order is refused.
+        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
+        order keeps more of each row. If you set an order, rows are encoded: "auto" is
+        ``Codes(order, draws="interpolation")``, "codes" is ``Codes(order)`` and "paper"
+        is ``Codes.paper(order)``. None uses the default of the method: all
+        interactions, or order 1 for "paper". An order is an error with
+        ``method="lines"`` and with a method object.
 
     k_neighbors : int or "auto", default="auto"
-        Rows among which a partner is looked for, or that a new row is decoded from
-        where its code is drawn from a density; fewer rows are all used, with a warning.
-        "auto" is a third of the rows as partners, at most 10, and 7 of fewer than 18
-        rows; or 5 rows to decode from, or as many as there are.
+        Number of nearest neighbours from which the second parent of a new row is drawn.
+        For codes drawn from a density, the number of training rows from which a code is
+        decoded. Larger values give more varied rows. "auto" uses a third of the
+        training rows, at most 10, and 7 if there are fewer than 18 rows; it uses 5 for
+        densities. If there are too few training rows, all of them are used, and an
+        explicit value raises a warning. A single training row yields copies of it, with
+        a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
-        Columns that hold categories: their numbers, their names or a mask. "auto" is
-        all columns of a data frame that hold neither numbers nor times. A new row takes
-        all its categories from one of its parents. What is missing is a category too,
-        one for all marks of missing cells in a column.
-        In the distance between rows, a category or a binary column that differs counts
-        as much as the typical deviation of a numeric column.
+        Columns that hold categories, as indices, names or a boolean mask. "auto"
+        selects all columns of a data frame that are neither numeric nor times. A new
+        row takes all its categories from one of its parents. All missing values of a
+        categorical column form one additional category. In distances, two different
+        categories count as much as the typical deviation of a numeric column, as in
+        SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        Restriction of new values to those of a column: "auto" rounds to whole numbers
-        or to up to four decimals where all training values are so, keeps a coarser
-        resolution (multiples of 1,000, or of 7 days from a Monday), and copies atoms,
-        values that many rows share (such as 0), from a parent. None rounds by types
-        alone; behind it classifiers rank rows better (``average_precision``,
-        ``roc_auc``).
+        Restriction of new values to the values that occur in a column. "auto" rounds to
+        integers or to up to four decimals if all training values are rounded in this
+        way, preserves a coarser resolution (multiples of 1,000, or of 7 days from a
+        Monday), and copies atoms, values that many rows share (such as 0), from a
+        parent. The default, None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
-        How far new values may lie beyond the range of a feature, as a share of its
-        length.  Values beyond are reflected. None sets
-        no limit. Whole numbers and two-valued columns stay within the training range.
-        0 keeps latitudes, shares and pixels within their bounds.
+        Distance by which new values may exceed the training range of a feature, as a
+        share of the length of the range. Values beyond that distance are reflected. The
+        default, 0, keeps for example latitudes, shares and pixels within the training
+        range. None sets no bounds. Integer and binary columns always stay within the
+        training range.
 
     equalities : "auto", constraints or None, default="auto"
-        Linear equalities between columns that new rows keep. "auto" finds columns that
-        are linear functions of others, exactly or nearly, and draws them together, so
-        that exact equalities hold to rounding and others as nearly as in the data.
-        Equalities may also be given, as :func:`find_equalities` returns them or in the
-        forms of ``constraints``; all training rows must satisfy them. None keeps none.
-        With fewer rows than columns plus two, or more than 1,000 columns, only sums of
-        neighbouring columns that are constant or equal to another column are found; in
-        sparse rows of more than 2 ** 24 cells, empty columns not counted, no search is
-        made.
+        Linear equalities between columns that new rows satisfy. "auto" searches for
+        columns that are linear functions of other columns, exactly or nearly. New rows
+        satisfy exact equalities up to rounding, and near equalities as closely as the
+        training rows do. You can also pass equalities as returned by
+        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
+        must satisfy them. None preserves no equalities. If there are fewer rows than
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of
+        neighbouring columns that are constant or equal to another column. It does not
+        search sparse rows with more than 2 ** 24 cells (without empty columns).
 
     constraints : constraint, list of them or None, default=None
-        Constraints on each new row, as for :meth:`PNLAugmenter.sample`.
+        Constraints on each new row; see :meth:`PNLAugmenter.sample`.
 
     totals : dict, ColumnTotal, list of them or None, default=None
-        Totals of the new rows, without the originals, likewise.
+        Totals over the new rows, without the original rows; see
+        :meth:`PNLAugmenter.sample`.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes for every ``n_jobs``.
+        Random seed. The same seed gives the same bytes for every ``n_jobs``.
 
     n_jobs : int, default=None
-        Number of blocks of rows in parallel.
+        Number of parallel jobs over blocks of rows. None means 1 unless in a
+        :obj:`joblib.parallel_config` context. The new rows do not depend on ``n_jobs``.
 
     Attributes
     ----------
     augmenter_ : PNLAugmenter
-        Fitted on the rows.
+        The augmenter, fitted to all rows.
 
     method_ : Lines or Codes
-        The method that ran; fitted.
+        The fitted method.
 
     parent_indices_ : ndarray of int of shape (n_new, 2) or (n_new, k_neighbors)
-        Rows of ``X`` that each new row was decoded from.
+        Indices of the parents of each new row in ``X``.
 
     parent_weights_ : ndarray of shape (n_new, 2) or (n_new, k_neighbors)
-        Their weights, which sum to 1.
+        Weights of the parents of each new row. The weights of a row sum to 1.
 
     report_ : SampleReport or None
-        On ``totals``, if there are any.
+        Report on the constraints and totals; None without ``totals``.
 
     groups_ : ndarray of shape (n + n_new,)
-        Groups of all returned rows, if ``fit_resample`` was given groups.
+        Groups of all returned rows. Only available if ``fit_resample`` was given
+        groups.
 
     input_shape_ : tuple of int
-        Shape of a row.
+        Shape of one row.
 
     n_features_in_ : int
         Length of the first axis of a row.
@@ -143,14 +156,14 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     See Also
     --------
-    PNLSampler : For classes.
+    PNLSampler : Over-sample the minority classes of a classification problem.
 
     Notes
     -----
-    Noise has no part in the target: it costs accuracy on most tables. With it, put the
-    target among the features of a :class:`PNLAugmenter`. Each round of a
-    cross-validation must draw from its own training rows: use it in a pipeline of
-    imbalanced-learn.
+    Targets get no noise. Noise in the rows therefore reduces the accuracy on most
+    tables. To draw rows with noise, add the target to the features of a
+    :class:`PNLAugmenter`. In cross-validation, use the sampler in a pipeline of
+    imbalanced-learn, so that each round draws new rows from its own training rows.
 
     References
     ----------
@@ -178,7 +191,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         **Augmentation._parameter_constraints,
         "n_samples": [COUNT, Interval(RealNotInt, 0, 10, closed="right")],
         "row_weights": [StrOptions({"uniform", "rarity"})],
-        # Words are refused where they are read, with the form to write.
+        # Strings are rejected by the constraint parser, which shows the expected form.
         "constraints": [*CONSTRAINTS, str, None],
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
@@ -218,14 +231,14 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: Rows, y: Any) -> Self:
-        """Check rows and targets alone.
+        """Validate `X` and `y` without resampling.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
             Rows.
         y : array-like of shape (n,) or (n, n_targets)
-            Their targets.
+            Targets of the rows.
 
         Returns
         -------
@@ -244,19 +257,20 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
+            Rows. Dates with a time zone are read in UTC; decimals and objects are read
+            as float64.
         y : array-like of shape (n,) or (n, n_targets)
-            Their targets.
+            Targets of the rows.
         groups : array-like of shape (n,), default=None
-            Groups of rows, such as patients or shops: only rows of one group are mixed.
-            ``groups_`` has the groups of all returned rows.
+            Groups of rows, such as patients or shops. Rows of different groups are
+            never mixed. ``groups_`` contains the groups of all returned rows.
 
         Returns
         -------
         X_resampled : array-like of shape (n + n_new, *shape)
-            The rows as they are, then the new ones, in the container of ``X``.
+            The original rows, followed by the new rows, in the container of ``X``.
         y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
-            Targets, in the container of ``y``.
+            The targets of all rows, in the container of ``y``.
         """
         table, values, more_targets = self._check(X, y)
         groups, group_codes = read_groups(groups, len(table))
@@ -282,18 +296,18 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         targets = np.einsum("nk,nkt->nt", batch.weights, values[batch.parents])
         return table.stack([rows.restored(batch)]), more_targets(targets)
 
-    # The method that imbalanced-learn asks for.
+    # imbalanced-learn requires this abstract method.
     _fit_resample = fit_resample
 
     def _check(self, X, y):
-        """Rows, targets (n, t), and a function to add some."""
+        """Return the table, the targets (n, t), and a function that appends targets."""
         values, more_targets = read_target(y)
         table = self._read(X)
         check_one_a_row(table, values)
         return table, values, more_targets
 
     def _shares(self, values):
-        """Relative frequency of each row as a seed; None for equal ones."""
+        """Return relative frequencies of the base rows; None if they are equal."""
         if self.row_weights == "uniform":
             return None
         if self.constraints is not None or self.totals is not None:
@@ -309,11 +323,11 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
 
 def density(values):
-    """Gaussian kernel density at each of some targets (n, t), up to a constant.
+    """Compute the Gaussian kernel density at each target (n, t), up to a constant.
 
-    In units of their standard deviations, with Scott's bandwidth.
+    Distances are in standard deviations of the targets, with Scott's bandwidth.
     """
-    # Squares of values of order one neither overflow nor vanish.
+    # Scaled values are of order 1, so that their squares neither overflow nor vanish.
     values = values / np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     spread = values.std(axis=0)
     scaled = (values - values.mean(axis=0))[:, spread > 0] / spread[spread > 0]
@@ -327,11 +341,12 @@ def density(values):
 
 
 def _density_on_grid(z):
-    """Of one target in standard deviations, which is sqrt(n) from the mean at most.
+    """Compute the density of one target, in standard deviations, on a grid.
 
-    Each is shared by the two cells beside it, and the density is read between them (M.
-    C. Jones, H. W. Lotwick, Applied Statistics 33, 1984): both round the kernel by a
-    fourth of a squared cell.
+    A target is at most sqrt(n) standard deviations from the mean. Each target is shared
+    between its two neighbouring grid cells, and the density is interpolated between the
+    cells (M. C. Jones, H. W. Lotwick, Applied Statistics 33, 1984). Each of the two
+    steps widens the kernel by a fourth of a squared cell.
     """
     places = (z - z.min()) * _CELLS * len(z) ** 0.2
     left = places.astype(np.intp)
