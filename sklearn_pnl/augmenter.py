@@ -1,4 +1,9 @@
-"""The augmenter: new rows like one set of rows, by lines or by codes."""
+"""Generate new rows that resemble a set of rows, by lines or by codes.
+
+:class:`PNLAugmenter` reads the rows as a table, finds the relations between its
+columns, and fits a method (:class:`Lines` or :class:`Codes`). The samplers fit an
+augmenter for each class, or for all rows of a regression problem.
+"""
 
 from __future__ import annotations
 
@@ -31,98 +36,109 @@ class PNLAugmenter(Augmentation):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
     New rows of a table lie on straight lines between near rows, with local noise
-    (:class:`Lines`): they keep the linear equalities of the training rows
-    (``equalities``), the orders of their columns, ranges and types. Rows of more axes,
-    and rows whose interactions are to be reduced to a base, become positive tensors,
-    that is points of a log-linear model (:class:`Codes`): ``fit`` encodes them by KL
-    projection on the base, ``sample`` draws codes near theirs and decodes each by
-    projection on a local sub-manifold of near rows. No labels are needed: use it for
-    one class, for unlabelled data, or for rows with the target as one more feature.
+    (:class:`Lines`). They preserve the linear equalities of the training rows
+    (``equalities``), the orders of columns, ranges and types. Rows with more than one
+    axis, and rows whose interactions you want to reduce to a base, are read as positive
+    tensors, which are points of a log-linear model (:class:`Codes`). For codes, ``fit``
+    encodes the rows by KL projection onto the base. ``sample`` draws new codes and
+    decodes each of them by projection onto a local sub-manifold of near rows. The
+    augmenter needs no labels. Use it for one class, for unlabelled data, or for rows
+    that contain the target as a feature.
 
-    With ``sklearn.set_config(array_api_dispatch=True)`` codes are computed where the
-    rows are, such as tensors of PyTorch on a GPU, and new rows are there too. Nothing
-    is looked for in columns then, "auto" or not, and no constraint is met.
+    With ``sklearn.set_config(array_api_dispatch=True)``, codes are computed on the
+    device of the rows, such as a GPU with tensors of PyTorch, and new rows stay on that
+    device. In this case, relations between columns are not searched for, even with
+    "auto", and constraints are not supported.
 
     Parameters
     ----------
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
-        How new rows are made. "lines" is ``Lines()``, "codes" is ``Codes()`` and
-        "paper" is ``Codes.paper()``, the settings of the authors' program; an object,
-        which is cloned, has settings of its own. "auto" is "lines" for tables, also for
-        rows with missing cells, and "codes" for rows of more axes.
+        Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
+        "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
+        object to change the settings of a method; the object is cloned. "auto" is
+        "lines" for tables, also with missing cells, and "codes" for rows with more than
+        one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
-        ``method="auto"`` and ``method="codes"`` are then ``Codes(order)``, and "paper"
-        is ``Codes.paper(order)``. None is the order of the method by itself: the whole
-        row, or 1 for "paper". For "lines" and for an object, an order is refused.
+        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
+        order keeps more of each row. If you set an order, rows are encoded:
+        ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
+        ``Codes.paper(order)``. None uses the default of the method: all interactions,
+        or order 1 for "paper". An order is an error with ``method="lines"`` and with a
+        method object.
 
     k_neighbors : int or "auto", default="auto"
-        Rows among which a partner is looked for, or that a new row is decoded from
-        where its code is drawn from a density; fewer rows are all used, with a warning.
-        "auto" is a third of the rows as partners, at most 10, and 7 of fewer than 18
-        rows; or 5 rows to decode from, or as many as there are: new rows of one row are
-        copies, with a warning.
+        Number of nearest neighbours from which the second parent of a new row is drawn.
+        For codes drawn from a density, the number of training rows from which a code is
+        decoded. Larger values give more varied rows. "auto" uses a third of the
+        training rows, at most 10, and 7 if there are fewer than 18 rows; it uses 5 for
+        densities. If there are too few training rows, all of them are used, and an
+        explicit value raises a warning. A single training row yields copies of it, with
+        a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
-        Columns that hold categories: their numbers, their names or a mask. "auto" is
-        all columns of a data frame that hold neither numbers nor times. A new row takes
-        all its categories from one of its parents. What is missing is a category too,
-        one for all marks of missing cells in a column.
-        In the distance between rows, a category or a binary column that differs counts
-        as much as the typical deviation of a numeric column.
+        Columns that hold categories, as indices, names or a boolean mask. "auto"
+        selects all columns of a data frame that are neither numeric nor times. A new
+        row takes all its categories from one of its parents. All missing values of a
+        categorical column form one additional category. In distances, two different
+        categories count as much as the typical deviation of a numeric column, as in
+        SMOTE-NC.
 
     value_support : "auto" or None, default="auto"
-        Restriction of new values to those of a column: "auto" rounds to whole numbers
-        or to up to four decimals where all training values are so, keeps a coarser
-        resolution (multiples of 1,000, or of 7 days from a Monday), and copies atoms,
-        values that many rows share (such as 0), from a parent. None rounds by types
-        alone, the default of the samplers: it ranks better, and looks less natural.
+        Restriction of new values to the values that occur in a column. "auto" rounds to
+        integers or to up to four decimals if all training values are rounded in this
+        way, preserves a coarser resolution (multiples of 1,000, or of 7 days from a
+        Monday), and copies atoms, values that many rows share (such as 0), from a
+        parent. None rounds only according to the dtypes. None is the default of the
+        samplers, because classifiers rank rows better with it; the rows look less
+        natural.
 
     extrapolation : float or None, default=0.0
-        How far new values may lie beyond the range of a feature, as a share of its
-        length. In a sampler the range is that of all classes, so that a row of adults
-        may be 17 if children are another class. Values beyond are reflected. None sets
-        no limit. Whole numbers and two-valued columns stay within the training range.
-        0 keeps latitudes, shares and pixels within their bounds.
+        Distance by which new values may exceed the training range of a feature, as a
+        share of the length of the range. Values beyond that distance are reflected. The
+        default, 0, keeps for example latitudes, shares and pixels within the training
+        range. None sets no bounds. Integer and binary columns always stay within the
+        training range. In a sampler, the range is that of all classes.
 
     equalities : "auto", constraints or None, default="auto"
-        Linear equalities between columns that new rows keep. "auto" finds columns that
-        are linear functions of others, exactly or nearly, and draws them together, so
-        that exact equalities hold to rounding and others as nearly as in the data.
-        Equalities may also be given, as :func:`find_equalities` returns them or in the
-        forms of ``constraints``; all training rows must satisfy them. None keeps none.
-        With fewer rows than columns plus two, or more than 1,000 columns, only sums of
-        neighbouring columns that are constant or equal to another column are found; in
-        sparse rows of more than 2 ** 24 cells, empty columns not counted, no search is
-        made.
+        Linear equalities between columns that new rows satisfy. "auto" searches for
+        columns that are linear functions of other columns, exactly or nearly. New rows
+        satisfy exact equalities up to rounding, and near equalities as closely as the
+        training rows do. You can also pass equalities as returned by
+        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
+        must satisfy them. None preserves no equalities. If there are fewer rows than
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of
+        neighbouring columns that are constant or equal to another column. It does not
+        search sparse rows with more than 2 ** 24 cells (without empty columns).
 
     n_jobs : int, default=None
-        Number of blocks of rows in parallel.
+        Number of parallel jobs over blocks of rows. None means 1 unless in a
+        :obj:`joblib.parallel_config` context. The new rows do not depend on ``n_jobs``.
 
     Attributes
     ----------
     method_ : Lines or Codes
-        The method that ran; of :class:`Codes` with the poset, base and codes of the
-        training rows.
+        The fitted method. A fitted :class:`Codes` has the poset, the base and the codes
+        of the training rows.
 
     n_neighbors_ : int
-        ``k_neighbors``, at most the number of training rows, for partners of others.
+        Number of neighbours used: ``k_neighbors``, limited by the number of training
+        rows.
 
     equalities_ : LinearConstraints
-        Exact linear equalities of the training rows; ``print`` lists them.
+        Exact linear equalities that the training rows satisfy; ``print`` lists them.
 
     orders_ : list of pairs
-        Columns of which the first is never greater than the second.
+        Pairs of columns whose first column is never greater than the second.
 
     value_support_ : ValueSupport or None
-        Steps, resolution and atoms of the columns; ``print`` lists them.
+        Resolution and atoms of the columns; ``print`` lists them.
 
     integer_features_ : ndarray of int
-        Columns that hold integers or booleans, where new values are rounded.
+        Indices of the columns that hold integers or booleans. New values are rounded.
 
     input_shape_ : tuple of int
-        Shape of a row.
+        Shape of one row.
 
     n_features_in_ : int
         Length of the first axis of a row.
@@ -133,9 +149,9 @@ class PNLAugmenter(Augmentation):
     See Also
     --------
     Lines, Codes : The two methods.
-    PNLSampler : An augmenter a class, for imbalanced problems.
-    PNLRegressionSampler : Rows with numbers as targets.
-    compare_samples : New rows against real ones.
+    PNLSampler : Over-sample minority classes with one augmenter for each class.
+    PNLRegressionSampler : Add rows with numeric targets.
+    compare_samples : Compare new rows with real rows.
 
     References
     ----------
@@ -151,7 +167,7 @@ class PNLAugmenter(Augmentation):
     (3, 4)
     """
 
-    # Whether rows may stay on the device that they are on.
+    # scikit-learn passes rows on a device unchanged.
     _on_devices = True
 
     def __init__(
@@ -178,14 +194,15 @@ class PNLAugmenter(Augmentation):
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: Rows, y: Any = None) -> Self:
-        """Find what the columns keep, and fit the method to the rows.
+        """Find the relations between columns, and fit the method to the rows.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
+            Rows. Dates with a time zone are read in UTC; decimals and objects are read
+            as float64.
         y : None
-            Ignored: the samplers give new rows targets.
+            Ignored.
 
         Returns
         -------
@@ -201,10 +218,10 @@ class PNLAugmenter(Augmentation):
         return self._fit_table(table, structure, type(self).__name__)
 
     def _fit_table(self, table, structure, caller, groups=None):
-        """Fit the method to a table whose structure is given, for all estimators.
+        """Fit the method to a table with known relations between columns.
 
-        The rows of the table are all rows, or the rows of a class; the structure is
-        that of all rows. Messages name the caller. Only rows of one group are mixed.
+        The samplers call this method with the rows of one class and the structure of
+        all rows. Messages name the caller. Rows of different groups are never mixed.
         """
         table.describe(self)
         method = self._checked_method(table)
@@ -232,56 +249,58 @@ class PNLAugmenter(Augmentation):
         return_parents: bool = False,
         return_report: bool = False,
     ) -> Any:
-        """New rows.
+        """Generate new rows.
 
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of new rows.
         random_state : int, RandomState, Generator or None, default=None
-            Seed. The same seed gives the same bytes for every ``n_jobs``.
+            Random seed. The same seed gives the same bytes for every ``n_jobs``.
         constraints : constraint or list of them, default=None
             Constraints on each new row, in the units of ``X``:
-            :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` for
-            columns by name and for a value a row. "mixup" draws seeds near them, and a
-            projection satisfies them to 1e-9 of the range. A row that no projection
-            leaves with the relations of its columns is a copy of the nearest training
-            row that satisfies them, which is then its parent. Float columns that a
-            projection moves need not keep their decimals.
+            :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` to
+            name columns or to give one value per row. "mixup" draws base rows near the
+            constraints, and a projection satisfies them to 1e-9 of the range. If no
+            projection of a row preserves the relations between its columns, the nearest
+            training row that satisfies the constraints is copied and becomes the
+            parent. Float columns that a projection changes can have more decimals than
+            the training values.
         totals : dict, ColumnTotal, list of them or array-like, default=None
-            Totals of all new rows, in the forms of :func:`~sklearn_pnl.calibrate`: sums
-            by column, counts by level of a column or of several, and by
-            :func:`~sklearn_pnl.column_total` means, tolerances, sums of several
-            columns. Parents are drawn with calibrated weights (minimum KL); the sample
-            is then projected onto the totals and the constraints of each row
-            (chi-square). Sums hold to 1e-9 of their absolute terms, or to the rounding
-            of one value of a column in single precision; counts, which "mixup" alone
-            takes, and sums of whole numbers are exact. Cents may go where they do not
-            have the sums.
+            Totals over all new rows, in the forms of :func:`~sklearn_pnl.calibrate`:
+            sums of columns, and counts of the levels of one or several columns. Use
+            :func:`~sklearn_pnl.column_total` for means, tolerances and sums over
+            several columns. Parents are drawn with calibrated weights (minimum KL);
+            then the sample is projected onto the totals and the constraints of each row
+            (chi-square). Sums are satisfied to 1e-9 of their absolute terms, or to the
+            rounding of one value of a single-precision column. Counts, which only
+            "mixup" supports, and sums of integers are exact. Values can lose their
+            rounding to cents if rounded values cannot have the requested sums.
         infeasible : {"raise", "drop"}, default="raise"
-            Action for infeasible rows: raise an error that names the constraint, or
-            leave them out, which totals do not allow.
+            Action for infeasible rows: "raise" raises an error that names the
+            constraint, and "drop" omits the rows. With totals, "drop" is not allowed.
         return_parents : bool, default=False
-            Whether to return the training rows too that each was decoded from.
+            Whether to return the parents of each new row.
         return_report : bool, default=False
-            Whether to return a :class:`SampleReport` too: constraints, achieved values,
-            and how far rows moved.
+            Whether to return a :class:`SampleReport` with the constraints, the achieved
+            values and the distances by which rows moved.
 
         Returns
         -------
         rows : array-like of shape (n_samples, *input_shape_)
-            In the units, types and container of the training rows.
+            New rows in the units, types and container of the training rows.
         parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
-            With ``return_parents``. Rows of the training data: the two that "mixup"
-            mixed, or else the nearest ones, the nearest first.
+            Indices of training rows: the two rows that "mixup" mixed, otherwise the
+            nearest rows in order of distance. Returned if ``return_parents`` is True.
         report : SampleReport
-            With ``return_report``.
+            The report. Returned if ``return_report`` is True.
 
         Raises
         ------
         ValueError
-            If a constraint is infeasible, or totals contradict each other or the rows.
-            The message names it, and its range within the limits of the features.
+            If a constraint is infeasible, or if totals contradict each other or the
+            rows. The message names the constraint and its range within the bounds of
+            the features.
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch, report = self._rows.draw(
@@ -302,35 +321,33 @@ class PNLAugmenter(Augmentation):
         infeasible: Literal["raise", "drop"] = "raise",
         return_parents: bool = False,
     ) -> Iterator[Any]:
-        """New rows in batches: more of them than fit in memory.
+        """Generate new rows in batches, for samples that do not fit in memory.
 
-        One after the other, the batches are the same bytes as :meth:`sample` of all
-        rows, for every ``batch_size`` and ``n_jobs``.
+        The concatenated batches have the same bytes as the result of :meth:`sample`,
+        for every ``batch_size`` and ``n_jobs``.
 
         Parameters
         ----------
         n_samples : int
-            How many in all.
+            Number of new rows in all batches.
         batch_size : int, default=None
-            Rows in a batch; the last may have fewer. None is as many as fit
-            ``working_memory`` of :func:`sklearn.set_config`.
+            Number of rows per batch; the last batch can be smaller. None uses as many
+            rows as fit in the ``working_memory`` of :func:`sklearn.set_config`.
         random_state : int, RandomState, Generator or None, default=None
-            Seed. An instance must not be used for anything else before the last batch:
-            noise is drawn from it batch by batch.
+            Random seed. Do not use a random generator for anything else before the last
+            batch, because noise is drawn from it batch by batch.
         constraints, infeasible, return_parents
-            As for :meth:`sample`.
+            See :meth:`sample`.
 
         Returns
         -------
         batches : generator of array-like of shape (batch_size, *input_shape_)
-            Or of tuples of them and their parents.
+            Batches of rows, or pairs of rows and parents.
 
-        Notes
-        -----
-        Beyond one batch, memory grows by 24 bytes a row for "mixup" and by 8 for
-        "kde". An estimator draws all codes at once. Totals are of all rows, which must
-        be there at once: :meth:`sample` has them. Several calls of it may each have
-        their share of them.
+        Notes ----- In addition to one batch, memory grows by 24 bytes per row for
+        "mixup" and by 8 for "kde". If ``draws`` is an estimator, all codes are drawn at
+        once. Totals need all rows at once: use :meth:`sample`, or several calls of it
+        with a share of the totals each.
 
         Examples
         --------
@@ -347,7 +364,7 @@ class PNLAugmenter(Augmentation):
             n_samples, constraints, infeasible == "drop", _DROP
         )
         if batch_size is None:
-            # Two batches fit in memory: the caller keeps one.
+            # The caller keeps one batch while the next one is computed.
             free = get_config()["working_memory"] * 2**20
             batch_size = max(1, int(free // (2 * 8 * drawing.n_numbers)))
         rng = as_random_state(random_state)
