@@ -24,44 +24,46 @@ from .rows import read_samples
 class SampleComparison(TableReport):
     """The result of :func:`compare_samples`.
 
-    ``verdict`` names the faults of the new rows, ``findings`` gives the reasons, and
-    ``print`` shows a line for each criterion: a value up to the threshold is fine, or
-    down to it where the threshold is below the baseline. It is not a statement of
-    privacy: nothing here bounds what others can learn about a person from new rows.
+    ``verdict`` names the faults of the new rows, and ``findings`` gives the reasons.
+    ``print`` shows one line per criterion. A value is fine up to its threshold, or down
+    to the threshold if the threshold is below the baseline. The comparison is not a
+    statement of privacy: no criterion bounds what an attacker can learn about a person
+    from new rows.
 
     Parameters
     ----------
     n_train, n_new, n_test : int
         Numbers of rows; ``n_test`` is 0 without ``X_test``.
     findings : tuple of Finding
-        For each criterion the status, value, baseline, threshold and reason.
+        Status, value, baseline, threshold and reason of each criterion.
     features : FeatureComparison
-        Numbers for each feature: ``names``, ``outside_range``, ``mean_difference``,
+        Statistics of each feature: ``names``, ``outside_range``, ``mean_difference``,
         ``std_ratio``, ``ks_statistic``, ``missing_share`` and ``train_missing_share``.
-        Rows of n-D arrays are read flat: a feature a cell.
+        Rows of n-D arrays are read flat, with one feature per cell.
     correlation_features : ndarray of int of shape (n_correlated,)
-        Features whose correlations are compared: all, or 200 of them.
+        Indices of the features whose correlations are compared, at most 200.
     correlation_difference : ndarray of shape (n_correlated, n_correlated)
-        Pearson correlations of new minus those of training rows; nan where a feature is
-        constant in the latter. Where it is constant in new rows alone, they count as 0.
+        Pearson correlations of new rows minus correlations of training rows. The value
+        is nan if a feature is constant in the training rows. If a feature is constant
+        only in the new rows, its correlations in the new rows count as 0.
     compared : ndarray of int of shape (n_compared,)
-        Numbers of the new rows whose distances were computed: all of at most 10,000,
-        otherwise 10,000 that are drawn at random.
+        Indices of the new rows whose distances were computed: all rows, or a random
+        subset of 10,000.
     distance : ndarray of shape (n_compared,)
-        From each of these rows to the closest training row, in training standard
-        deviations.
+        Distance from each compared row to the closest training row, in training
+        standard deviations.
     closest : ndarray of int of shape (n_compared,)
-        Number of that training row.
+        Index of the closest training row of each compared row.
     baseline_distance : ndarray of shape (n_baseline,)
-        From test rows to the closest training row or, without ``X_test``, from training
-        rows to the closest other training row. At most 10,000 rows drawn at random.
+        Distance from test rows to the closest training row or, without ``X_test``, from
+        training rows to the closest other training row, for at most 10,000 random rows.
     fold_auc : ndarray of shape (n_folds,)
-        Area under the ROC curve of the classifier in each fold; empty where the rows
-        do not suffice for two folds.
+        Area under the ROC curve of the classifier in each fold; empty if there are too
+        few rows for two folds.
 
     See Also
     --------
-    compare_samples : New rows against real ones.
+    compare_samples : Compare new rows with training rows.
     sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
 
     Examples
@@ -95,17 +97,17 @@ class SampleComparison(TableReport):
 
     @property
     def verdict(self) -> str:
-        """The faults of the new rows; "fine" where all criteria had an answer.
+        """The faults of the new rows, or "fine".
 
-        One or more of "copies", "members exposed", "out of range", "shifted", "spread
-        changed", "correlations changed" and "distinguishable", separated by commas. If
-        none, and rows are too few for any criterion, "too few rows to tell"; "fine,
-        membership untested" without ``X_test``.
+        The faults are "copies", "members exposed", "out of range", "shifted", "spread
+        changed", "correlations changed" and "distinguishable", separated by commas.
+        Without a fault, the verdict is "too few rows to tell" if a criterion needs more
+        rows, and "fine, membership untested" without ``X_test``.
         """
         return summarise(self.findings)
 
     def __getitem__(self, criterion: str) -> Finding:
-        """The finding of a criterion."""
+        """Return the finding of a criterion."""
         return {finding.criterion: finding for finding in self.findings}[criterion]
 
     def _title(self):
@@ -155,64 +157,68 @@ def compare_samples(
 ) -> SampleComparison:
     """Compare new rows with the training rows that they were made from.
 
-    Each criterion gets a status. Distances are from a row to the closest one of another
-    sample, with every feature divided by its training standard deviation:
+    Each criterion gets a status. Distances are computed from a row to the closest row
+    of another sample, with every feature divided by its training standard deviation:
 
-    - **Copies.** "exact copies" equal a training row: where real rows never equal one
-      another and a value is continuous, one is too many. "close rows" are nearer to a
-      training row than a quarter of the baseline's median distance: that from rows of
-      ``X_test`` or, without them, from each training row to the closest other one.
-    - **Membership.** "membership" is the attack by nearest distance: of training and
-      test rows, it takes those nearest to a new row for training rows. Its area under
-      the ROC curve is 0.5 if it learns nothing. It needs ``X_test``.
-    - **Support.** "ranges" are values beyond all training values.
-    - **Features.** "location" (means), "spread" (standard deviations) and
-      "correlations". Missing cells are compared by the classifier, and by the shares in
-      ``features``.
+    - **Copies.** "exact copies" are new rows that equal a training row. If real rows
+      never repeat and a column has continuous values, a single copy is a fault. "close rows"
+      are closer to a training row than a quarter of the median baseline distance. The
+      baseline is the distance from the rows of ``X_test`` to the closest training row
+      or, without ``X_test``, from each training row to the closest other training row.
+    - **Membership.** "membership" is an attack that classifies rows as training rows if
+      they are close to a new row. Its area under the ROC curve is 0.5 if it learns
+      nothing. The criterion needs ``X_test``.
+    - **Support.** "ranges" is the share of values outside the training range.
+    - **Features.** "location" compares means, "spread" compares standard deviations,
+      and "correlations" compares correlations. Missing cells are compared by the
+      classifier, and by the shares in ``features``.
     - **Detection.** "detection" is the cross-validated area under the ROC curve of a
-      classifier that tells new rows from those of ``X_test``, or from the training
-      rows.
+      classifier that separates new rows from the rows of ``X_test``, or from the
+      training rows.
 
-    A threshold is the larger of two: a difference that does not matter, and the
-    variation of real rows. The latter is that of ``X`` and ``X_test``, split 20 times
-    into two samples, for correlations, and sampling error for shares, means, standard
-    deviations and ranks. ``findings`` gives each with its reason. If no value could
-    pass, the status is "too few rows to tell".
+    A threshold is the larger of two differences: a difference that is too small to
+    matter, and the variation between samples of real rows. For correlations, ``X`` and
+    ``X_test`` are split 20 times into two samples to measure this variation. For
+    shares, means, standard deviations and ranks, the variation is the sampling error.
+    ``findings`` gives each threshold with its reason. If every possible value is below
+    the threshold, the status is "too few rows to tell".
 
-    Numbers may be missing (NaN). Features are compared over the values that are not.
-    Distances and the classifier get the median of the training rows in their place,
-    and each such column adds an indicator of 0 and 1.
+    Numeric values can be missing (NaN). Features are compared over the values that are
+    not missing. For distances and for the classifier, missing values are replaced by
+    the median of the training rows, and an indicator feature is added for each column
+    with missing values.
 
-    This is not a statement of privacy. New rows may reveal what no criterion looks for,
-    and no number here bounds what others can learn about a person.
+    The comparison is not a statement of privacy. No criterion bounds what an attacker
+    can learn about a person from new rows.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n_train, ...)
-        Training rows: those that the new ones were made from, for a sampler the rows of
-        one class. Real values, a table or an array of more dimensions. In data frames
-        a category counts as a feature of 0 and 1 for each of its 20 most frequent
-        levels. In distances it is one feature: rows that differ in it are as far apart,
-        in the mean over pairs of rows, as they are in a number.
+        Training rows that the new rows were made from; for a sampler, the rows of one
+        class. Real values, as a table or an array with more dimensions. In a data
+        frame, each of the 20 most frequent levels of a category is a binary feature. In
+        distances, a category counts as one feature: averaged over pairs of rows, it
+        contributes as much as a numeric column.
     X_new : array-like, sparse matrix or data frame of shape (n_new, ...)
-        New rows alone, without the training rows.
+        New rows, without the training rows.
     X_test : array-like, sparse matrix or data frame, default=None
-        Rows of the same population that were not used to make new ones.
+        Rows of the same population that were not used to make new rows.
     classifier : classifier, default=None
-        With ``predict_proba`` or ``decision_function``; it gets standardised rows
-        without NaN. None is an :class:`~sklearn.ensemble.ExtraTreesClassifier` of 40
-        trees with two rows a leaf or more, which also works on few rows.
+        Classifier with ``predict_proba`` or ``decision_function``. It receives
+        standardised rows without NaN. None uses an
+        :class:`~sklearn.ensemble.ExtraTreesClassifier` with 40 trees and at least two
+        rows per leaf, which also works with few rows.
     cv : int, default=5
-        Folds; fewer where there are fewer rows, and those in which one kind of row
-        would be missing are left out.
+        Number of folds. Fewer folds are used if there are few rows. Folds without new
+        rows or without real rows are omitted.
     max_samples : int, default=2000
-        Most rows of each kind that the classifier gets. As many of either are drawn,
-        without replacement.
+        Maximum number of new rows and of real rows for the classifier. The same number
+        of both is drawn without replacement.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the draws, the folds and the default classifier. The same seed gives the
-        same numbers for every ``n_jobs``.
+        Random seed of the sampling, the folds and the default classifier. The same seed
+        gives the same results for every ``n_jobs``.
     n_jobs : int, default=None
-        Jobs of the search for neighbours and of the folds: threads.
+        Number of threads of the neighbour search and of the folds.
 
     Returns
     -------
@@ -221,43 +227,41 @@ def compare_samples(
     Raises
     ------
     ValueError
-        For infinity (with the first place), rows of different shapes or with different
-        columns, fewer than 2 training rows, no new or test row, and values that single
-        precision does not hold in training standard deviations.
+        If a sample contains infinity, if shapes or columns of the samples differ, if
+        there are fewer than 2 training rows or no new or test rows, or if a value, in
+        training standard deviations, overflows single precision.
 
     Warns
     -----
     UserWarning
-        If test rows are training rows, and if ``X_new`` begins with those of ``X``.
+        If test rows are training rows, or if ``X_new`` begins with the rows of ``X``.
 
     See Also
     --------
     sklearn_pnl.compare.SampleComparison : The result.
     sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
 
-    Notes
-    -----
-    An AUC against training rows is not a test of copying. New rows lie near the rows
-    that they were made from, so plain folds would place them on both sides, and the
-    classifier would take every training row in a test fold for a new one: copies would
-    get an AUC near 0. So rows are kept in one fold with the row nearest to them, new or
-    not: the groups are the connected components of the graph of nearest neighbours
-    among the distinct rows of both kinds. They are formed without looking at the kind;
-    so rows of the same distribution get about 0.5, and copies get exactly that.
-    With ``X_test`` plain folds are right, and copies of few rows are found out as
-    well. Where rows can be spared, hold some out.
+    Notes ----- An AUC against training rows is not a test of copying. New rows lie near
+    the rows that they were made from. Plain folds would separate the two, and the
+    classifier would classify training rows in a test fold as new rows: copies would
+    have an AUC near 0. Therefore, each row is kept in the same fold as its nearest row.
+    The groups are the connected components of the graph of nearest neighbours among the
+    distinct rows of both kinds. The groups do not depend on the kind of the rows, so
+    rows of the same distribution have an AUC of about 0.5, and copies have exactly 0.5.
+    With ``X_test``, plain folds are correct, and the classifier also detects copies of
+    few rows. If you have enough rows, hold some out as ``X_test``.
 
-    Not looked for: new rows that repeat one another, shares of zeros (both change the
-    spread), and levels of categories that no training row has. Where real rows repeat,
-    a few copies are explained by chance. The standard deviation of a feature with heavy
-    tails is judged from 6 rows times its kurtosis on.
+    The criteria do not search for new rows that repeat each other, for shares of zeros
+    (both change the spread), or for levels of categories without a training row. If
+    real rows repeat, a few copies are explained by chance. The spread of a feature is
+    judged only if there are more rows than 6 times its kurtosis.
 
-    Features that are constant in ``X`` keep their units in distances. Of more than
-    200 features, 200 drawn at random have their correlations compared. Of more than
-    10,000 rows of a sample, 10,000 drawn at random have their closest rows searched,
-    among all rows of the other sample. Where there are many features, distances cost
-    a comparison for each pair of rows. Rows are held
-    in float64, as they are and standardised; those of sparse matrices too.
+    Features that are constant in ``X`` keep their units in distances. With more than
+    200 features, correlations are compared for a random subset of 200. With more than
+    10,000 rows in a sample, the closest rows are searched for a random subset of
+    10,000, among all rows of the other sample. With many features, the search computes
+    the distance of every pair of rows. Rows are stored in float64, both original and
+    standardised, also for sparse matrices.
 
     References
     ----------
@@ -289,7 +293,7 @@ def compare_samples(
     train, new, test = map(samples.get, ("X", "X_new", "X_test"))
     n_train, pair = len(train), (train.features, new.features)
     numbers = features.compare_features(names, *pair)
-    # The mean over pairs needs no more features.
+    # 200 features are enough to estimate the mean over pairs of features.
     correlated = np.sort(rng.permutation(len(names))[:200])
     difference = features.correlation_difference(*(x[:, correlated] for x in pair))
     fold_auc, detection = detect(

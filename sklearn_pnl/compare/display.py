@@ -23,25 +23,26 @@ class SampleComparisonDisplay:
     Parameters
     ----------
     comparison : SampleComparison
+        The comparison to draw.
 
     Attributes
     ----------
     axes_ : ndarray of 3 matplotlib Axes
-        After :meth:`plot`.
+        The axes of the three panels; set by :meth:`plot`.
     figure_ : matplotlib Figure
-        After :meth:`plot`.
+        The figure; set by :meth:`plot`.
     lines_ : list of matplotlib Line2D
         The distribution functions of the distances of new rows and of the baseline,
-        and the one that bounds close rows; after :meth:`plot`.
+        and the line below which rows are close; set by :meth:`plot`.
     points_ : list of matplotlib Line2D
         Kolmogorov-Smirnov statistics, shares outside the training range and ratios
-        of standard deviations of the features shown; after :meth:`plot`.
+        of standard deviations of the features shown; set by :meth:`plot`.
     image_ : matplotlib AxesImage
-        Differences of correlations; after :meth:`plot`.
+        The image of the differences of correlations; set by :meth:`plot`.
 
     See Also
     --------
-    compare_samples : New rows against real ones.
+    compare_samples : Compare new rows with training rows.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class SampleComparisonDisplay:
         X_new : array-like of shape (n_new, ...)
             New rows.
         ax : array-like of 3 matplotlib Axes, default=None
-            Axes to plot on; None makes a figure.
+            Axes to draw on; None creates a figure.
         **compare_kwargs : dict
             Passed to :func:`~sklearn_pnl.compare_samples`.
 
@@ -81,15 +82,15 @@ class SampleComparisonDisplay:
         return cls(compare_samples(X, X_new, **compare_kwargs)).plot(ax=ax)
 
     def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
-        """Three panels: distances, the features that differ most, correlations.
+        """Draw distances, the features that differ most, and correlations.
 
         Parameters
         ----------
         ax : array-like of 3 matplotlib Axes, default=None
-            Axes to plot on; None makes a figure.
+            Axes to draw on; None creates a figure.
         max_features : int, default=15
-            Most features in the second panel: those of the largest
-            Kolmogorov-Smirnov statistics, the largest on top.
+            Maximum number of features in the second panel. The features with the
+            largest Kolmogorov-Smirnov statistics are shown, the largest on top.
 
         Returns
         -------
@@ -126,7 +127,7 @@ class SampleComparisonDisplay:
 
     def _plot_features(self, ax, max_features):
         features = self.comparison.features
-        # Stable, so that ties keep the order of the features.
+        # A stable sort keeps the order of features with equal statistics.
         order = np.argsort(-features.ks_statistic, kind="stable")[:max_features]
         height = np.arange(len(order))
         series = {
@@ -149,7 +150,7 @@ class SampleComparisonDisplay:
 
     def _plot_correlations(self, ax):
         changes = self.comparison.correlation_difference
-        # Smaller changes stay pale.
+        # A fixed minimum of the colour scale keeps small changes pale.
         limit = np.nanmax(np.abs(changes), initial=0.1)
         ax.set_facecolor("lightgray")
         self.image_ = ax.imshow(changes, cmap="RdBu_r", vmin=-limit, vmax=limit)
@@ -164,13 +165,13 @@ class SampleComparisonDisplay:
         self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
 
     def _label(self, ax, panel, criteria, ylabel):
-        """Label a panel; its title has the faults among the criteria that it shows."""
+        """Label a panel, with the faults of its criteria in the title."""
         shown = [f for f in self.comparison.findings if f.criterion in criteria]
         ax.set(title=f"{panel}: {summarise(shown)}", ylabel=ylabel)
 
 
 def _legend_below(ax, distance, **settings):
-    """Put the legend below a panel: inside, it would hide the data."""
+    """Put the legend below a panel, where it does not hide the data."""
     small = {"fontsize": "small", "title_fontsize": "small"}
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -distance)}
     ax.legend(**place, **small, **settings)
