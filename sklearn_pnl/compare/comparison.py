@@ -161,10 +161,11 @@ def compare_samples(
     of another sample, with every feature divided by its training standard deviation:
 
     - **Copies.** "exact copies" are new rows that equal a training row. If real rows
-      never repeat and a column has continuous values, a single copy is a fault. "close rows"
-      are closer to a training row than a quarter of the median baseline distance. The
-      baseline is the distance from the rows of ``X_test`` to the closest training row
-      or, without ``X_test``, from each training row to the closest other training row.
+      never repeat and a column has continuous values, a single copy is a fault. "close
+      rows" are closer to a training row than a quarter of the median baseline distance.
+      The baseline is the distance from the rows of ``X_test`` to the closest training
+      row or, without ``X_test``, from each training row to the closest other training
+      row.
     - **Membership.** "membership" is an attack that classifies rows as training rows if
       they are close to a new row. Its area under the ROC curve is 0.5 if it learns
       nothing. The criterion needs ``X_test``.
@@ -241,7 +242,9 @@ def compare_samples(
     sklearn_pnl.compare.SampleComparison : The result.
     sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
 
-    Notes ----- An AUC against training rows is not a test of copying. New rows lie near
+    Notes
+    -----
+    An AUC against training rows is not a test of copying. New rows lie near
     the rows that they were made from. Plain folds would separate the two, and the
     classifier would classify training rows in a test fold as new rows: copies would
     have an AUC near 0. Therefore, each row is kept in the same fold as its nearest row.
