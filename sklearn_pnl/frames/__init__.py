@@ -1,8 +1,8 @@
 """Read containers as numbers once, and return new rows in the same container.
 
-From the columns of a container (``columns``, ``readers``) through numbers and back
-(``values``) and categories beside them (``categories``) to a table (``table``) and
-targets (``target``).
+The modules ``columns`` and ``readers`` read the columns of a container. ``values``
+converts values to floats and back, and ``categories`` encodes categories. ``table``
+combines these modules into a table of rows, and ``target`` reads targets and groups.
 """
 
 from .columns import columns_of, is_frame

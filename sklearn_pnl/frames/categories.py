@@ -1,4 +1,4 @@
-"""Categories as whole numbers and as coordinates, and which parent gives them."""
+"""Category codes, coordinates of categories, and the parent that gives them."""
 
 from collections.abc import Hashable
 
@@ -8,9 +8,9 @@ from .._runtime.masked import is_missing
 
 
 def level_codes(values):
-    """Code values by whole numbers from 0; also the first row of each code.
+    """Return integer codes of values from 0, and the first row of each code.
 
-    Missing values share a code, and so do equal ones, such as 1 and 1.0.
+    All missing values share one code. Equal values, such as 1 and 1.0, also share one.
     """
     try:
         levels = dict.fromkeys(values)
@@ -44,10 +44,11 @@ def typical_deviation(features):
 class Indicators:
     """Coordinates whose squared distance is a weight for each differing category.
 
-    The weight is the square of a deviation. A level that several rows share has a
-    coordinate, ``sqrt(weight / 2)`` in its rows and 0 in others. A level of one row
-    needs none: all others differ from it, which ``weight / 2`` in a last coordinate of
-    the points, but not of the queries, says.
+    The weight is the square of the deviation. A level that several rows share has a
+    coordinate, which is ``sqrt(weight / 2)`` in its rows and 0 in all other rows. A
+    level with one row needs no coordinate, because all other rows differ from it. Its
+    ``weight / 2`` is added to the last coordinate of the points; this coordinate is 0
+    in the queries.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class Indicators:
     def __init__(self, labels, deviation):
         apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
         _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
-        # The rarest beyond 256 MiB of coordinates count as different from all.
+        # If the coordinates would exceed 256 MiB, the rarest categories are treated as
+        # different from every other category.
         most = int(np.clip(2**25 // len(labels), 64, 1024))
         shared = np.argsort(-counts, kind="stable")[: min(most, np.sum(counts > 1))]
         coordinate = np.full(len(counts), -1)
@@ -78,7 +80,7 @@ class Indicators:
         self.points[:, -1] = size * np.sqrt(n_alone)
 
     def queries(self, n, like=None):
-        """Coordinates (n, n_coordinates) of the rows ``like``, or of no category."""
+        """Return coordinates (n, n_coordinates) of the rows ``like``, or zeros."""
         if like is None:
             return np.zeros((n, self.points.shape[1]))
         queries = self.points[like]

@@ -1,4 +1,4 @@
-"""Read containers column by column, make new ones, resolve column keys.
+"""Read containers column by column, create new containers, resolve column keys.
 
 Data frames are read through narwhals.
 """
@@ -18,20 +18,19 @@ from scipy.sparse import vstack as sparse_vstack
 from .._runtime.validation import as_array
 from .readers import TypedColumn, read_column
 
-# Types of NumPy for numbers, by their letters.
 _NUMERIC = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
 
 
 def is_frame(X):
-    """Whether rows came in a data frame of any kind."""
-    # Narwhals needs half a millisecond to find that these are none.
+    """Return whether X is a data frame of any library."""
+    # Narwhals needs half a millisecond to recognise that an array is no data frame.
     if isinstance(X, np.ndarray | list):
         return False
     return is_into_dataframe(X)
 
 
 def columns_of(X):
-    """The columns of a data frame, or of an array or sparse matrix of two axes.
+    """Return the columns of a data frame, or of a two-dimensional array or matrix.
 
     A frame of narwhals is replaced by its native frame.
     """
@@ -48,7 +47,7 @@ def columns_of(X):
 
 
 class ArrayColumns:
-    """Columns of an array of two axes, or of a sparse matrix; rows of any array.
+    """Columns of a two-dimensional array or a sparse matrix.
 
     Attributes
     ----------
@@ -70,28 +69,28 @@ class ArrayColumns:
         return self._rows.tocsc()
 
     def reader(self, j):
-        """The :mod:`reader <.readers>` of a column."""
+        """Return the :mod:`reader <.readers>` of a column."""
         if self.is_sparse:
             return read_column(self._by_columns[:, [j]].toarray()[:, 0])
         return read_column(self._rows[:, j])
 
     def what(self, j):
-        """What a column is called in messages."""
+        """Return the name of a column in messages."""
         return f"Column {j if self.names is None else repr(self.names[j])}"
 
     def head(self):
-        """No rows: names and types alone."""
+        """Return the columns without rows, with their names and dtypes."""
         return type(self)(deepcopy(self._rows[:0]))
 
     def make(self, columns):
-        """An array or matrix of new columns, with the type of this one."""
+        """Return an array or matrix of new columns, with the dtype of the original."""
         rows = np.empty((len(columns[0]), len(columns)), dtype=self._rows.dtype)
         for j, column in enumerate(columns):
             rows[:, j] = column
         return type(self._rows)(rows) if self.is_sparse else rows
 
     def stack(self, rows):
-        """All rows of this one, then others."""
+        """Append rows to the original rows."""
         whole = [self._rows, *rows]
         if not self.is_sparse:
             return np.concatenate(whole)
@@ -99,7 +98,7 @@ class ArrayColumns:
 
 
 class FrameColumns(ArrayColumns):
-    """Columns of a data frame of polars, pyarrow or others that narwhals knows."""
+    """Columns of a data frame of polars, pyarrow or another library in narwhals."""
 
     def __init__(self, X):
         self._rows, self._frame = X, nw.from_native(X, eager_only=True)
@@ -123,8 +122,8 @@ class FrameColumns(ArrayColumns):
 class PandasColumns(ArrayColumns):
     """Columns of a data frame of pandas.
 
-    Unlike with narwhals, names may be any objects and repeat, and subclasses of frames
-    are kept. New frames have a new index.
+    Unlike in narwhals, names can be any objects and can repeat, and subclasses of data
+    frames are preserved. New frames have a new index.
     """
 
     def __init__(self, X):
@@ -132,7 +131,7 @@ class PandasColumns(ArrayColumns):
 
     @cached_property
     def _series(self):
-        # A series takes longer to make than to read, most with `iloc`.
+        # To create a series takes longer than to read it, most of all with `iloc`.
         kinds = set(self._rows.dtypes)
         if len(kinds) == 1 and getattr(kinds.pop(), "char", "O") in _NUMERIC:
             return self._rows.to_numpy().T
@@ -155,7 +154,7 @@ class PandasColumns(ArrayColumns):
 
 
 def as_rows(X, name="X"):
-    """An array, of objects if need be, or a sparse matrix whose columns can be read."""
+    """Return an array, if necessary of objects, or a sparse matrix in CSR or CSC."""
     if issparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
     return np.asarray(as_array(X, name, dtype=object))
@@ -167,14 +166,15 @@ def column_of(key, caller, names, row_shape):
     Parameters
     ----------
     key : object
-        A name; a place, negative ones from the end; a tuple of places of a cell. One
-        that is the name of a column and the place of another is refused.
+        A column name, an index (negative indices count from the last column), or a
+        tuple of indices of a cell. A key that is the name of one column and the index
+        of another is an error.
     caller : str
-        What the key was given in, for messages.
+        Name of the argument with the key, for messages.
     names : list or None
-        Of the columns, any objects.
+        Column names, which can be any objects.
     row_shape : tuple of int
-        Of a row of X.
+        Shape of a row of X.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def column_of(key, caller, names, row_shape):
 
 
 def places_of(names, n, chosen):
-    """Numbers of columns given by numbers, names or a mask."""
+    """Return indices of columns given by indices, names or a mask."""
     chosen = [] if chosen is None else list(chosen)
     if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
         return np.arange(n)[chosen].tolist()
@@ -210,6 +210,6 @@ def places_of(names, n, chosen):
 
 
 def _is_place(key, n):
-    """Whether a key is a whole number in a range of n, from either end."""
+    """Return whether a key is an index of n columns; it can be negative."""
     whole = isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
     return whole and -n <= key < n

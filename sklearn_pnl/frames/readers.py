@@ -1,4 +1,4 @@
-"""One column of any container: its values as numbers, and new values of its type."""
+"""Read one column of any container as numeric values, and restore its dtype."""
 
 from copy import copy
 from decimal import Decimal
@@ -12,7 +12,7 @@ from .._runtime.masked import are_missing
 
 
 def read_column(native):
-    """The reader of a column: an array (n,), or a series of any library."""
+    """Return the reader for a column: an array (n,), or a series of any library."""
     dtype = getattr(native, "dtype", None)
     if not isinstance(dtype, np.dtype):
         return TypedColumn(native)
@@ -23,19 +23,19 @@ def read_column(native):
 
 
 class PlainColumn:
-    """Numbers or times in an array, which numbers of pandas are too.
+    """A column of numbers or times in an array, or in a pandas series of a NumPy dtype.
 
     Attributes
     ----------
     dtype : dtype
-        Type, as its users know it.
+        Dtype of the column in its library.
     values : ndarray or None
-        As numbers or, in UTC, times, with NaN and NaT where some are missing; None if
-        they are neither.
+        Numbers, or times in UTC, with NaN or NaT for missing values; None if the column
+        is neither numeric nor a time.
     whole : dtype or None
-        Type of arrays for whole numbers, of which some may be missing; else None.
+        NumPy dtype of an integer column, which can have missing values; else None.
     zone : object
-        Time zone of dates; None without one.
+        Time zone of dates; None without a time zone.
     """
 
     whole = zone = None
@@ -44,25 +44,26 @@ class PlainColumn:
         self.dtype, self._native, self.values = native.dtype, native, native
 
     def objects(self):
-        """Values as a list; times as integers, to the nanosecond."""
+        """Return the values as a list; times are integers, which keeps nanoseconds."""
         values = self.values
         return (values.view(np.int64) if values.dtype.kind in "mM" else values).tolist()
 
     def restore(self, values):
-        """New values of the type, from numbers as :attr:`values` has them."""
-        # Whole numbers hold no NaN: never silently some other number.
+        """Convert numbers in the form of :attr:`values` to the dtype of the column."""
+        # Integer dtypes cannot represent NaN. Raise instead of casting to an arbitrary
+        # integer.
         with np.errstate(invalid="raise"):
             return values.astype(self.dtype, copy=False)
 
     def take(self, places):
-        """Values at some places, which may repeat, in the container."""
+        """Return the values at some indices, which can repeat, in the container."""
         if isinstance(self._native, np.ndarray):
             return self._native[places]
         series = nw.from_native(self._native, series_only=True)[places]
         return nw.maybe_reset_index(series).to_native()
 
     def part(self, places):
-        """The reader of some values: of none, what it takes to restore some."""
+        """Return a reader of some values; an empty reader can still restore values."""
         part = copy(self)
         for computed in ("values", "_series"):
             vars(part).pop(computed, None)
@@ -71,16 +72,16 @@ class PlainColumn:
 
 
 class TypedColumn(PlainColumn):
-    """A series of polars, pyarrow, or of pandas with a type of its own.
+    """A series of polars or pyarrow, or a pandas series with an extension dtype.
 
-    New decimals beyond the precision of their type are an error of the library.
+    New decimals that exceed the precision of the dtype raise an error of the library.
     """
 
     def __init__(self, native):
         self._native, self._is_pandas = native, hasattr(native, "iloc")
         self.dtype = native.type if hasattr(native, "type") else native.dtype
         series = self._series
-        # Missing floats of polars and pyarrow are NaN or null: keep what is in use.
+        # Missing floats of polars and pyarrow are NaN or null: restore the form in use.
         self._with_nan = series.dtype.is_float() and not series.null_count()
 
     @property
@@ -93,19 +94,19 @@ class TypedColumn(PlainColumn):
     def _series(self):
         native = self._native
         if getattr(self.dtype, "tz", None) is not None and self._is_pandas:
-            # Zones such as America/New_York are unknown types to narwhals.
+            # Narwhals does not know dtypes with zones such as America/New_York.
             native = native.dt.tz_convert("UTC")
         return nw.from_native(native, series_only=True)
 
     @property
     def values(self):
-        """See the class."""
+        """See :class:`PlainColumn`."""
         series, dtype = self._series, self._series.dtype
         if dtype == nw.Date:
             series = series.cast(nw.Datetime("ms"))
         elif dtype == nw.Decimal:
             series = series.cast(nw.Float64)
-        # In narwhals sparse numbers of pandas have an unknown type.
+        # Narwhals reports sparse numbers of pandas as an unknown dtype.
         elif not (
             dtype.is_numeric()
             or dtype in (nw.Boolean, nw.Datetime, nw.Duration)
@@ -145,10 +146,10 @@ class TypedColumn(PlainColumn):
 
 
 class ObjectColumn(PlainColumn):
-    """Python objects, which may be numbers.
+    """A column of Python objects, which can be numbers.
 
-    New values are Booleans, integers or decimals if all values are, else floats;
-    missing ones are written as the first missing value is.
+    New values are booleans, integers or decimals if all values have this type, else
+    floats. Missing values are restored as the first missing value of the column.
     """
 
     values = None

@@ -1,4 +1,8 @@
-"""Tables: numbers and labels of rows, and conversion to the original container."""
+"""Tables: numeric values and category codes of rows, and conversion back.
+
+:func:`read_table` reads a container of rows as a :class:`Table`. A table converts new
+numeric rows back to the container and the dtypes of the original rows.
+"""
 
 from copy import copy
 from math import prod
@@ -18,31 +22,33 @@ from .categories import level_codes
 from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .values import NAMES, kind_of, share_scales
 
-# What is said of a column without numbers.
 _NO_NUMBERS = (
     "holds no numbers. Name it in categorical_features ('auto' names all such columns "
     "of a data frame), or encode it first. An array of words and numbers holds words "
     "alone: pass a data frame."
 )
-# Range in spreads of most values: float64 has 16 digits, of which rows keep 9.
+# float64 has 16 digits. With a range of 1e9 spreads, 7 digits are left for the
+# differences between most values.
 _FAR = 1e9
-# Cells of sparse rows beyond which they are not made dense as a whole: then neither
-# equalities nor orders are looked for.
+# Sparse rows with more cells are never converted to one dense array. Equalities and
+# orders of columns are then not searched for.
 MOST_DENSE = 2**24
-# Parts of the rows at which some are looked at, in no period that rows may have.
+# Relative positions of 64 sampled rows. Multiples of the golden ratio avoid any period
+# in the rows.
 _PLACES = np.arange(1, 65) * 0.6180339887 % 1
 
 
 def read_table(estimator, X, missing=None, keeps_sparse=False):
-    """Rows of any container as a table, checked.
+    """Read rows of any container as a validated table.
 
     Parameters
     ----------
     estimator : estimator
-        With ``categorical_features``; gets ``input_shape_`` and names of features.
+        Estimator with ``categorical_features``. Its attributes ``input_shape_``,
+        ``n_features_in_`` and ``feature_names_in_`` are set.
     X : array-like, sparse matrix or data frame
     missing : bool or str, default=None
-        True where cells may be missing, or advice for the error that they are.
+        True allows missing cells. A string is added to the error for missing cells.
     keeps_sparse : bool, default=False
         Whether sparse rows are read as a :class:`SparseTable`.
 
@@ -53,22 +59,22 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
     Raises
     ------
     ValueError
-        Of NaN and infinity, with row and column, of columns without numbers that are
-        no categories, and where all are categories.
+        If X contains NaN or infinity, if a column is neither numeric nor a category,
+        or if all columns are categories.
     """
     refuse_device(estimator, X)
     chosen = estimator.categorical_features
     if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
-        # The columns of an array have no types of their own.
+        # All columns of an array have the same dtype.
         is_plain = type(X) is np.ndarray and X.dtype.kind in "biuf" and X.ndim > 1
         rows = X
-        # scikit-learn would leave arrays of numbers as they are.
+        # scikit-learn returns plain arrays of numbers unchanged.
         if not is_plain or not X.size:
             settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
             rows = validated(estimator, X, _NO_NUMBERS, **settings)
         kind = kind_of(rows)
         if kind.is_rounded and rows.ndim == 2 and not issparse(rows):
-            # Each column counts from a start of its own.
+            # Large integers are counted from the minimum of each column.
             table = ColumnTable(ArrayColumns(rows), [])
         elif keeps_sparse and issparse(rows) and kind.start == 0:
             table = SparseTable(rows, kind)
@@ -93,7 +99,7 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
 
 
 class TableReader(BaseEstimator):
-    """What tables are read for where there is no estimator: words are categories."""
+    """Stand in for an estimator; by default, columns of strings are categories."""
 
     def __init__(self, categorical_features="auto"):
         self.categorical_features = categorical_features
@@ -105,46 +111,45 @@ class Table:
     Attributes
     ----------
     labels : ndarray of int of shape (n, n_categorical) or None
-        Categories, which new rows take from their parents, as whole numbers.
+        Category codes, which new rows take from their parents.
     row_shape : tuple of int
         Shape of a row of X.
     shape : tuple of int
-        Shape of a row of numbers.
+        Shape of the numeric values of a row.
     names : list or None
-        Of the columns of X, as they came: any objects.
+        Names of the columns of X, which can be any objects.
     categorical : list of int
         Columns of X that are categories.
     columns : ndarray of int of shape (D,)
-        Flat column of X behind each number.
+        Flat column of X of each numeric value.
     times : ndarray of bool of shape (D,)
-        Which numbers are times or lengths of time.
+        Mask of the numeric values that are times or durations.
     steps : ndarray of shape (D,)
-        What each number is a multiple of, or 0.
+        Resolution: each numeric value is a multiple of its step; 0 without a step.
     precision : ndarray of shape (D,)
-        Unit roundoff of the type of each number, or 0 where there are steps.
+        Unit roundoff of the dtype of each numeric value; 0 with a step.
     type_ends : tuple of ndarray of shape (D,)
-        Lower and upper end of the type of each number, infinite without one.
+        Lower and upper bound of the dtype of each numeric value, or infinity.
     starts : ndarray of shape (D,)
-        What each number counts from: 0 unless it is far, and for times.
+        Origin of each numeric value: 0 except for large integers.
     scales : ndarray of int of shape (D,)
-        Equal for numbers that count from one zero in one unit, and so can be compared.
+        Equal for columns with the same origin and unit, which can be compared.
     integer_features : ndarray of int
-        Columns of X that hold integers or Booleans.
+        Indices of the columns of X that hold integers or booleans.
     row_numbers : ndarray of int or None
-        Number of each row in the rows that came; None for all of them.
+        Index of each row in the original rows; None for all rows.
     data_name : str
-        What the rows are called in messages.
+        Name of the rows in messages.
     has_missing : bool
         Whether some cells are NaN.
     is_large : bool
-        Whether the rows, or those that they were taken of, are sparse and never all
-        dense.
+        Whether the original rows are sparse and too large for a dense array.
     warned : list
-        Names of columns with a value that was warned of, one list for all parts.
+        Names of columns with a warning about extreme values, shared by all parts.
     is_list : bool
-        Whether the rows came as a list, and are returned as one.
+        Whether the rows were given as a list; they are then returned as a list.
     owned : bool
-        Whether :meth:`numbers` is nobody else's memory and may be written over.
+        Whether :meth:`numbers` returns memory that can be overwritten.
     """
 
     names, labels, categorical, row_numbers = None, None, (), None
@@ -152,7 +157,7 @@ class Table:
     data_name, owned = "the training data", True
 
     def _set_kinds(self, kinds):
-        """Say what the numbers are, each of its kind, or all of one."""
+        """Set attributes of the numeric values from their kinds, or from one kind."""
 
         def each(name):
             return np.full(len(self.columns), [getattr(kind, name) for kind in kinds])
@@ -160,7 +165,7 @@ class Table:
         self.times, self.steps = each("is_time").astype(bool), each("step")
         self.precision = each("precision")
         self.type_ends = each("lowest"), each("highest")
-        # Of 64 bits, where the machine has such floats.
+        # long double represents integers of 64 bits exactly on most machines.
         starts = np.array([kind.start for kind in kinds], np.longdouble)
         self.starts = np.where(self.times, 0.0, starts)
         scales = [kind.scale for kind in kinds]
@@ -181,19 +186,19 @@ class Table:
 
     @property
     def column_names(self):
-        """Name of the column (D,) of each number, else its index."""
+        """The name or index of the column (D,) of each numeric value."""
         if self.names is None:
             return self.columns.tolist()
         return [self.names[j] for j in self.columns]
 
     @property
     def feature_names(self):
-        """Names of the numbers for messages."""
+        """The names of the numeric columns for messages."""
         prefix = "x" if self.names is None else ""
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
     def column_of(self, key, caller):
-        """The flat column of X that a key means; see :func:`.columns.column_of`."""
+        """Resolve a key to a flat column of X; see :func:`.columns.column_of`."""
         return column_of(key, caller, self.names, self.row_shape)
 
     def describe(self, estimator):
@@ -207,15 +212,15 @@ class Table:
 
     @property
     def sparse_rows(self):
-        """Rows as a sparse matrix, if they came as one and are numbers; else None."""
+        """The rows as a sparse matrix; None if the rows are dense."""
         return self._rows if issparse(self._rows) else None
 
     def compressed(self, numbers):
-        """New rows (b, D) as they are held until all are there."""
+        """Return new rows (b, D) in the form in which batches are stored."""
         return numbers
 
     def take(self, members, data_name):
-        """Some of the rows, as a table of their own."""
+        """Return a table of a subset of the rows."""
         part = copy(self)
         part._rows = self._rows[members]
         part._origin, part.owned = None, True
@@ -226,49 +231,48 @@ class Table:
         return part
 
     def without_rows(self):
-        """Table without rows, which can still read and restore rows."""
+        """Return a table without rows, which can still read and restore rows."""
         part = copy(self)
         part._rows = np.empty((0, *self.shape))
         part._origin = None
         return part
 
     def stack(self, new):
-        """Append new rows to the original ones, in their container."""
+        """Append new rows to the original rows, in the container of X."""
         whole = self._origin.stack(new)
         return whole.tolist() if self.is_list else whole
 
 
 class ArrayTable(Table):
-    """Arrays of numbers of any number of axes, dense or sparse.
+    """A table of one dense array with any number of axes, or of a sparse matrix.
 
-    Integers and sparse rows become floats a part at a time: they take up to an eighth
-    of what doubles take, or less.
+    Integers and sparse rows are converted to floats one block at a time, which needs an
+    eighth of the memory of float64 or less.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, *shape)
     kind : object
-        How its numbers are read and restored; see :func:`.values.kind_of`.
+        Converter of the values; see :func:`.values.kind_of`.
     """
 
     def __init__(self, X, kind):
         self._origin, self._kind = ArrayColumns(X), kind
         self.row_shape = self.shape = X.shape[1:]
-        # No type that a reader of files has to trust.
         self._container = type(X) if issparse(X) else None
         self.columns = np.arange(prod(self.shape))
         self._set_kinds([kind])
         self._rows, self.is_large = X, _is_large(X)
-        # Rows that need no conversion are those that new ones are appended to.
+        # Without a conversion, the rows share memory with X.
         self.owned = not np.may_share_memory(self.read(X[:1]), X)
 
     def numbers(self):
-        """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
+        """Return rows (n, D) in float64, or in float32 if X is not more precise."""
         return self.read(self._rows)
 
     def read(self, X):
-        """Numbers (m, D) of rows in the format of X."""
-        # Row by row: rounding, and with it the order of near-ties, depends on it.
+        """Return the numeric values (m, D) of rows in the format of X."""
+        # Rounding, and with it the order of near-ties, depends on the memory layout.
         X = X.toarray(order="C") if issparse(X) else X
         return self._kind.read(X.reshape(len(X), len(self.columns)))
 
@@ -283,8 +287,8 @@ class ArrayTable(Table):
 class SparseTable(ArrayTable):
     """Sparse rows of numbers: columns without a stored cell are left out.
 
-    Their cells are 0 in all rows, and so in all rows that are mixed from them. New rows
-    may be dense or sparse.
+    The cells of an omitted column are 0 in all rows, and therefore in all new rows. New
+    rows can be dense or sparse.
 
     Parameters
     ----------
@@ -297,7 +301,7 @@ class SparseTable(ArrayTable):
         self._origin, self._kind, self._container = ArrayColumns(X), kind, type(X)
         self.row_shape, rows = X.shape[1:], X.tocsr()
         has_cells = np.bincount(rows.indices, minlength=X.shape[1]) > 0
-        # Rows without any cell have one column as well.
+        # A table needs at least one column.
         has_cells[0] |= not has_cells.any()
         self.columns = np.flatnonzero(has_cells)
         self.shape = self.columns.shape
@@ -330,18 +334,19 @@ class SparseTable(ArrayTable):
 
 
 class ColumnTable(Table):
-    """Columns of their own types, some of them perhaps categories.
+    """A table whose columns have different dtypes, and can be categories.
 
-    From a data frame, an array or a sparse matrix; numbers are dense here.
+    The columns come from a data frame, an array or a sparse matrix. Numeric values are
+    stored as a dense array.
 
     Parameters
     ----------
     columns : object
-        Of :mod:`.columns`.
+        Columns of a container, as :func:`.columns.columns_of` returns them.
     chosen : object
-        Which are categories, in any way of ``categorical_features``.
+        Categorical columns, in the forms of ``categorical_features``.
     refused : str
-        Said of a column that is neither numeric nor chosen.
+        Message for a column that is neither numeric nor chosen.
     """
 
     def __init__(self, columns, chosen, refused=_NO_NUMBERS):
@@ -366,7 +371,7 @@ class ColumnTable(Table):
         self._rows = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
             self._rows[:, i] = kind.read(values[j])
-        # Restoring needs the types of columns and one value of each level, no rows.
+        # To restore rows, a reader needs its dtype and one value per level only.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
         labels = []
         for j in self.categorical:
@@ -377,19 +382,19 @@ class ColumnTable(Table):
         self.labels = np.column_stack(labels) if labels else None
 
     def numbers(self):
-        """Rows (n, D) of numbers in float64."""
+        """Return the numeric values (n, D) in float64."""
         return self._rows
 
     def time_scale(self, j):
-        """What 0 and 1 of number j, a time, stand for, as NumPy times."""
+        """Return the origin and the unit of the time column j as NumPy times."""
         return self._kinds[j].zero_and_unit
 
     def zone(self, j):
-        """The time zone of number j, a date; None of dates without one."""
+        """Return the time zone of the date column j; None without a time zone."""
         return self._readers[self.columns[j]].zone
 
     def read(self, X, name="X"):
-        """Numbers (m, D) of other rows with as many columns; ``name`` is for errors."""
+        """Return the numeric values (m, D) of other rows; ``name`` is for errors."""
         columns = columns_of(X)
         numbers = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
@@ -403,14 +408,14 @@ class ColumnTable(Table):
         return numbers
 
     def like(self, numbers, donors=None):
-        """Convert numbers to rows in the format of X.
+        """Convert numeric values to rows in the format of X.
 
         Parameters
         ----------
         numbers : ndarray of shape (m, D)
-            May be written over.
+            Numeric values; the array can be overwritten.
         donors : ndarray of int of shape (m,), default=None
-            Rows of this table that give categories.
+            Rows of this table whose categories the new rows take.
 
         Returns
         -------
@@ -432,18 +437,18 @@ def _is_large(rows):
 
 
 def warn_extreme_values(table, least, most):
-    """Warn of the column whose range is a billion times the spread of most rows.
+    """Warn if the range of a column is a billion times its interquartile range.
 
-    That is the spread of the middle half of some rows; where these are equal, of the
-    middle half of the others. Sparse rows are not looked at.
-    Rows of the classes of one table are warned of once.
+    The quartiles are computed from a sample of the rows. If they are equal, they are
+    computed without the rows of that value. Sparse rows are not checked. All classes of
+    a table issue one warning.
 
     Parameters
     ----------
     table : Table
         Rows of a class.
     least, most : ndarray of shape (D,)
-        Ends of the columns in the rows of all classes.
+        Minimum and maximum of the columns in the rows of all classes.
     """
     n = len(table)
     if table.sparse_rows is not None or not n or table.warned:
@@ -452,7 +457,7 @@ def warn_extreme_values(table, least, most):
         width = most - least
         some = table.take((n * _PLACES).astype(int), "some rows").numbers()
         first, third = _middle_half(some)
-        # Values that differ at all differ by a step.
+        # Different values of a column differ by at least one step.
         near = np.fmax(third - first, table.steps)
         columns = np.flatnonzero(width > _FAR * near)
         if not len(columns):
@@ -477,7 +482,7 @@ def warn_extreme_values(table, least, most):
 
 
 def _middle_half(sample):
-    """The first and the third quartile of each column, without NaN."""
+    """Return the first and the third quartile of each column, without NaN."""
     ordered = np.sort(sample, axis=0)
     count = np.count_nonzero(ordered == ordered, axis=0)
     places = np.array([count // 4, np.maximum(3 * count // 4, 1) - 1])

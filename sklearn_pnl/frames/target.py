@@ -1,4 +1,4 @@
-"""Targets: numbers or classes, and new ones in the container of ``y``."""
+"""Read numeric targets, classes, groups and weights; restore the container of ``y``."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ _NO_TARGET = (
     "of y holds no numbers: targets must be numeric, or times. PNLSampler adds rows "
     "with classes."
 )
-# What is done with several labels a row, after the words of imbalanced-learn.
+# The message begins with the sentence of imbalanced-learn.
 _ONE_CLASS = (
     "Multilabel and multioutput targets are not supported. Pass one column, such as "
     "y[:, 0], or make each combination of labels a class; PNLRegressionSampler adds "
@@ -30,7 +30,7 @@ _ONE_CLASS = (
 
 
 def read_classes(y):
-    """Read classes (n,); also a function that puts classes in the container of ``y``.
+    """Read classes (n,), and return a function that restores the container of ``y``.
 
     Parameters
     ----------
@@ -39,14 +39,15 @@ def read_classes(y):
     Returns
     -------
     labels : ndarray of shape (n,)
-        Numbers or words; the number of the column where ``y`` is one-hot.
+        Integers or strings; column indices if ``y`` is one-hot encoded.
     like : callable
-        From labels (m,) to the format of ``y``, one-hot if that is.
+        Function from labels (m,) to the format of ``y``, including one-hot encoding.
 
     Raises
     ------
     ValueError
-        Of what is not one class a row: several labels, numbers, missing ones.
+        If ``y`` is not one class per row: several labels, continuous values, or missing
+        values.
     """
     y = _given(y)
     is_pandas = hasattr(y, "iloc")
@@ -104,14 +105,14 @@ def _read_values(values, name, advice):
 
 
 def _always_there(values):
-    """Whether values are whole numbers or words, always there and valid classes."""
+    """Return whether all values are integers or strings, without missing values."""
     if values.dtype == object:
         return set(map(type, values.reshape(-1).tolist())) == {str}
     return values.dtype.kind in "biuU"
 
 
 def _given(y):
-    """The target, dense; None is refused."""
+    """Return the target as a dense array; raise an error for None."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: "
@@ -121,7 +122,7 @@ def _given(y):
 
 
 def _in_container_of(y, values):
-    """Values of classes in the container of ``y``, an array, a list or of pandas."""
+    """Return classes in the container of ``y``: an array, a list or pandas."""
     if isinstance(y, list):
         return values.tolist()
     if hasattr(y, "columns"):
@@ -132,7 +133,7 @@ def _in_container_of(y, values):
 
 
 def read_groups(groups, n):
-    """Read groups (n,): the values, and a whole number for each; twice None of None."""
+    """Return the groups (n,) and integer codes of the groups; None for None."""
     if groups is None:
         return None, None
     values = _read_values(groups, "groups", "Give each row one group.")
@@ -147,7 +148,7 @@ def read_groups(groups, n):
 
 
 def read_weights(weights, n):
-    """Read weights of rows (n,), not negative; None of None."""
+    """Return non-negative weights of rows (n,); None for None."""
     if weights is None:
         return None
     with errors_naming("sample_weight"):
@@ -163,7 +164,7 @@ def read_weights(weights, n):
 
 
 def read_target(y):
-    """Read numeric targets (n, t); also a function that appends new ones to ``y``.
+    """Read numeric targets (n, t), and return a function that appends new targets.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def read_target(y):
     -------
     values : ndarray of shape (n, t)
     with_more : callable
-        From new numbers (m, t) to all targets.
+        Function from new targets (m, t) to all targets, in the container of ``y``.
     """
     y = _given(y)
     rows, is_series = y, is_into_series(y)
