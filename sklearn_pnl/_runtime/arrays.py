@@ -1,9 +1,9 @@
-"""Arrays of any namespace of the array API standard; rows of them, some or joined.
+"""Functions on arrays of any namespace of the array API standard.
 
-Arrays are NumPy's, or PyTorch's, CuPy's and others' on any device: what is computed
-from them stays there, in their precision. Numbers of rows are NumPy's always, since
-they decide what is done next. Functions here differ between NumPy and the standard, or
-are faster by what NumPy alone has.
+Arrays can be arrays of NumPy, PyTorch, CuPy and other libraries on any device. Results
+stay on the device, in the precision of the arrays. Row indices are always NumPy arrays,
+because they decide which code runs next. A function is in this module if NumPy and the
+standard differ, or if NumPy has a faster way.
 """
 
 from functools import lru_cache
@@ -26,7 +26,7 @@ except ImportError:  # scikit-learn 1.6 has none: arrays are read as NumPy's
 BLOCK_CELLS = 2**17
 # On a device a block has as many times the rows: some gigabytes with temporaries.
 DEVICE_BLOCKS = 256
-# Arrays on devices, by the object that they are attributes of.
+# Arrays on devices, by the object that has the array as an attribute.
 _kept: WeakKeyDictionary = WeakKeyDictionary()
 
 
@@ -34,7 +34,7 @@ _kept: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def is_foreign(x):
-    """Whether an array is of another namespace than NumPy, and stays there."""
+    """Return whether an array belongs to a supported namespace other than NumPy."""
     if isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
         return False
     return compat is not None and (
@@ -46,28 +46,28 @@ def is_foreign(x):
 
 
 def namespace(x):
-    """The module with the functions of an array."""
+    """Return the module with the functions of an array."""
     return np if isinstance(x, np.ndarray) else compat.array_namespace(x)
 
 
 def like(array, x):
-    """An array of NumPy in the namespace and on the device of ``x``."""
+    """Convert a NumPy array to the namespace and the device of ``x``."""
     if isinstance(x, np.ndarray):
         return array
     return namespace(x).asarray(array, device=compat.device(x))
 
 
 def floats_like(values, x):
-    """Numbers as floats of the type of ``x``, where it is."""
+    """Convert values to the dtype, namespace and device of ``x``."""
     if isinstance(x, np.ndarray):
         return np.asarray(values, x.dtype)
     return _on_device(values, namespace(x), x.dtype, compat.device(x))
 
 
 def constant(x, make, *args):
-    """``make(*args)``, an array of NumPy, where ``x`` is and in its type of floats.
+    """Return the NumPy array ``make(*args)`` with the dtype and device of ``x``.
 
-    It is moved to a device once.
+    The array is moved to a device only once.
     """
     if isinstance(x, np.ndarray):
         return make(*args).astype(x.dtype, copy=False)
@@ -81,9 +81,9 @@ def _moved(make, args, xp, dtype, device):
 
 
 def kept(x, owner, name):
-    """An attribute of an object, an array of NumPy or a list, where ``x`` is.
+    """Return an attribute, a NumPy array or a list, on the device of ``x``.
 
-    It is moved to a device once, and leaves it with the object.
+    The attribute is moved to a device once, and deleted together with the object.
     """
     arrays = getattr(owner, name)
     if isinstance(x, np.ndarray):
@@ -103,57 +103,57 @@ def _on_device(values, xp, dtype, device):
 
 
 def to_host(x):
-    """As an array of NumPy."""
+    """Convert an array to a NumPy array."""
     if not is_foreign(x):
         return np.asarray(x)
     return _convert_to_numpy(x, namespace(x))
 
 
 def place_of(x):
-    """Where an array is, in words."""
+    """Describe the namespace and the device of an array for messages."""
     if not is_foreign(x):
         return "of NumPy"
     return f"of {type(x).__module__.split('.')[0]} on {compat.device(x)}"
 
 
 def is_on_host(x):
-    """Whether the processor computes with an array, not a device beside it."""
+    """Return whether an array is in the memory of the processor."""
     return isinstance(x, np.ndarray) or "cpu" in str(compat.device(x)).lower()
 
 
 def widest(x):
-    """The most precise type of floats where ``x`` is: Apple's GPUs have only single."""
+    """Return the widest float dtype on the device of ``x``; float32 on Apple GPUs."""
     if isinstance(x, np.ndarray):
         return np.float64
     return namespace(x).float32 if _is_single(x) else namespace(x).float64
 
 
 def _is_single(x):
-    """Whether a device has no double precision."""
+    """Return whether the device of ``x`` has no double precision."""
     return "mps" in str(compat.device(x))
 
 
 def rounding_of(x):
-    """The spacing of floats at 1, in the type of ``x``."""
+    """Return the spacing of floats at 1 in the dtype of ``x``."""
     return float(namespace(x).finfo(x.dtype).eps)
 
 
 def cast(x, dtype):
-    """In another type; as it is without a copy."""
+    """Convert to another dtype, without a copy if the dtype is the same."""
     if isinstance(x, np.ndarray):
         return x.astype(dtype, copy=False)
     return namespace(x).astype(x, dtype, copy=False)
 
 
 def filled(value, shape, x):
-    """An array of one number, where ``x`` is and of its type."""
+    """Return an array of one value with the dtype and device of ``x``."""
     if isinstance(x, np.ndarray):
         return np.full(shape, value, x.dtype)
     return namespace(x).full(shape, value, dtype=x.dtype, device=compat.device(x))
 
 
 def concat(parts, axis=0):
-    """Joined along an axis."""
+    """Concatenate arrays along an axis."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=axis)
     return namespace(parts[0]).concat(parts, axis=axis)
@@ -163,14 +163,14 @@ def concat(parts, axis=0):
 
 
 def row_sums(x):
-    """Sums of the rows of a matrix; NumPy's own are slow for short rows."""
+    """Return the sum of each row; the sums of NumPy are slow for short rows."""
     if isinstance(x, np.ndarray):
         return x @ np.ones(x.shape[1], x.dtype)
     return namespace(x).sum(x, axis=1)
 
 
 def row_dots(x, y):
-    """Inner products of the rows of two matrices."""
+    """Return the inner products of the rows of two matrices."""
     if isinstance(x, np.ndarray):
         return np.einsum("ij,ij->i", x, y)
     # PyTorch's function for it makes a product of matrices of each pair of rows.
@@ -178,14 +178,14 @@ def row_dots(x, y):
 
 
 def at_least(x, bound):
-    """Numbers, or the bound where they are less."""
+    """Return the elementwise maximum of an array and a bound."""
     if isinstance(x, np.ndarray | np.generic):
         return np.maximum(x, bound)
     return namespace(x).where(x < bound, bound, x)
 
 
 def at_most(x, bound):
-    """Numbers, or the bound where they are more."""
+    """Return the elementwise minimum of an array and a bound."""
     if isinstance(x, np.ndarray | np.generic):
         return np.minimum(x, bound)
     xp = namespace(x)
@@ -194,24 +194,24 @@ def at_most(x, bound):
 
 
 def exp_over(x):
-    """``exp(x)``, which may be written over ``x``."""
+    """Return ``exp(x)``, which may overwrite ``x``."""
     if isinstance(x, np.ndarray):
         return np.exp(x, out=x)
     return namespace(x).exp(x)
 
 
 def log_over(x):
-    """``log(x)``, which may be written over ``x``."""
+    """Return ``log(x)``, which may overwrite ``x``."""
     return np.log(x, out=x) if isinstance(x, np.ndarray) else namespace(x).log(x)
 
 
 def times_over(x, y, out):
-    """``x * y``, which may be written over ``out``."""
+    """Return ``x * y``, which may overwrite ``out``."""
     return np.multiply(x, y, out=out) if isinstance(x, np.ndarray) else x * y
 
 
 def largest(x):
-    """``max |x|`` of each row, 0 of rows without numbers; ``x`` may be written over."""
+    """Return ``max |x|`` of each row, 0 for empty rows; may overwrite ``x``."""
     if isinstance(x, np.ndarray):
         x = np.abs(x, out=x)
         if x.shape[1] <= 5:
@@ -226,24 +226,24 @@ def largest(x):
 
 
 def slices(n, step):
-    """Of n rows, up to ``step`` at a time."""
+    """Return slices of n rows, with at most ``step`` rows each."""
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def reshaped(x, shape):
-    """The same numbers in another shape; NumPy's method takes half of its function."""
+    """Reshape an array; the method of NumPy takes half the time of its function."""
     if isinstance(x, np.ndarray):
         return x.reshape(shape)
     return namespace(x).reshape(x, shape)
 
 
 def dense(rows):
-    """Rows (n, D), sparse or not, as a dense array."""
+    """Return dense or sparse rows (n, D) as a dense array."""
     return rows.toarray(order="C") if issparse(rows) else rows
 
 
 def take(x, numbers, axis=0):
-    """Rows or columns by their numbers, an array of NumPy."""
+    """Take rows or columns by their indices, a NumPy array."""
     if isinstance(x, np.ndarray):
         return x.take(numbers, axis=axis)
     if issparse(x):
@@ -264,7 +264,7 @@ def some_columns(array, columns):
 
 
 def spread(x, columns, size):
-    """Rows of length ``size`` with ``x`` in some columns, and 0 in the others."""
+    """Return rows of length ``size`` with ``x`` in some columns and 0 elsewhere."""
     if isinstance(x, np.ndarray):
         rows = np.zeros((len(x), size), x.dtype)
         rows[:, columns] = x
@@ -275,7 +275,7 @@ def spread(x, columns, size):
 
 
 def joined(pieces):
-    """One answer from pairs of row numbers and the answers for them."""
+    """Combine pairs of row indices and results into the result for all rows."""
     if len(pieces) == 1:
         return pieces[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
@@ -284,7 +284,7 @@ def joined(pieces):
 
 
 def replaced(arrays, rows, parts):
-    """Arrays with other values in some rows, ascending."""
+    """Replace the values of some rows, in ascending order, in all arrays."""
     n = arrays[0].shape[0]
     if len(rows) in (0, n):
         return parts if len(rows) else arrays
@@ -293,7 +293,7 @@ def replaced(arrays, rows, parts):
 
 
 def patterns_of(table):
-    """Row numbers of each distinct row of a table, and that row."""
+    """Return the row indices of each distinct row of a table, and the row."""
     first = table[0] if len(table) else np.ones(table.shape[1], bool)
     if (table == first).all():
         return [(np.arange(len(table)), first)]

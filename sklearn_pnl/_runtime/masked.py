@@ -1,4 +1,4 @@
-"""Masked and complex cells, which would be misread, and missing values."""
+"""Reject masked and complex cells, and detect missing values."""
 
 from decimal import Decimal
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def check_plain(arrays, name="X"):
-    """Refuse masked and complex cells, also of arrays in a list or tuple.
+    """Reject masked and complex cells, also in a list or tuple of arrays.
 
-    Their masks and imaginary parts would be lost.
+    A conversion would lose the masks and the imaginary parts.
     """
     for array in arrays if isinstance(arrays, list | tuple) else [arrays]:
         if isinstance(array, np.ma.MaskedArray) and array.mask.any():
@@ -25,12 +25,12 @@ def check_plain(arrays, name="X"):
 
 
 def is_missing(value):
-    """Whether a value is None, NA, NaT or NaN."""
+    """Return whether a value is None, NA, NaT or NaN."""
     if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | Decimal) and value != value
 
 
 def are_missing(values):
-    """The same of each value in an array of objects."""
+    """Return a mask of the missing values in an array of objects."""
     return np.array([*map(is_missing, values.flat)], bool).reshape(values.shape)

@@ -40,7 +40,7 @@ def one_blas_thread():
 
 
 def limited(steps):
-    """The same iterator, each step of which runs in one thread of BLAS."""
+    """Iterate over ``steps``; each step uses one thread of BLAS."""
     steps, end = iter(steps), object()
     while True:
         with one_blas_thread():
@@ -79,9 +79,9 @@ def few_openmp_threads(most):
 
 @cache
 def _pools(user_api):
-    """Threadpools of "blas" or "openmp" that are loaded.
+    """Return the loaded thread pools of "blas" or "openmp".
 
-    Finding them takes a millisecond.
+    The result is cached, because the search takes a millisecond.
     """
     pools = ThreadpoolController().lib_controllers
     return [pool for pool in pools if pool.user_api == user_api]

@@ -1,4 +1,4 @@
-"""Types that many signatures name."""
+"""Type aliases for signatures."""
 
 from typing import Any, TypeAlias
 

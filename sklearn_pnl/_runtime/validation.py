@@ -110,14 +110,14 @@ def all_or_nothing(fit):
 
 
 def check_count(name, value, or_none=False):
-    """A whole number of rows, at least 1."""
+    """Validate a number of rows, an integer of at least 1."""
     allowed = [COUNT, None] if or_none else [COUNT]
     validate_parameter_constraints({name: allowed}, {name: value}, "the call")
     return None if value is None else int(value)
 
 
 def as_random_state(seed):
-    """``check_random_state``; a ``RandomState`` on the bits of a ``Generator``."""
+    """Return a ``RandomState``; it shares the bit generator of a ``Generator``."""
     if isinstance(seed, np.random.Generator):
         return np.random.RandomState(seed.bit_generator)
     return check_random_state(seed)
@@ -163,12 +163,12 @@ def check_rows(estimator, X, *, reset, missing=None, advice=None):
 
 
 def stays_on_device(X):
-    """Whether an array is computed with where it is: as scikit-learn is told to."""
+    """Return whether array API dispatch of scikit-learn keeps X on its device."""
     return is_foreign(X) and get_config()["array_api_dispatch"]
 
 
 def refuse_device(estimator, X):
-    """A TypeError for arrays on a device, where an estimator computes on the host."""
+    """Raise a TypeError for arrays on a device if an estimator needs host arrays."""
     if stays_on_device(X):
         raise TypeError(
             f"{type(estimator).__name__} takes rows on the host, as an array of NumPy; "
@@ -177,7 +177,7 @@ def refuse_device(estimator, X):
 
 
 def check_place(estimator, X, method):
-    """A ValueError for arrays of another namespace or device than those of ``fit``."""
+    """Raise a ValueError if the namespace or the device differs from ``fit``."""
     here, there = place_of(X), estimator._place
     if here != there and get_config()["array_api_dispatch"]:
         raise ValueError(
@@ -188,7 +188,7 @@ def check_place(estimator, X, method):
 
 
 def _floats_of(X):
-    """Types of floats that rows are kept in, of the namespace of an array."""
+    """Return the accepted float dtypes in the namespace of an array."""
     if not stays_on_device(X):
         return np.float64, np.float32
     xp = namespace(X)
@@ -196,12 +196,12 @@ def _floats_of(X):
 
 
 def flat(X):
-    """Rows (n, D) of rows of any shape."""
+    """Flatten rows of any shape to (n, D)."""
     return namespace(X).reshape(X, (X.shape[0], -1))
 
 
 def validated(estimator, X, no_numbers, **settings):
-    """Rows of any shape; ``no_numbers`` is said of a column without any."""
+    """Validate rows; ``no_numbers`` is the message for a column without numbers."""
     X = as_array(X)
     if isinstance(X, np.ndarray) and X.dtype == object:
         # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
@@ -229,7 +229,7 @@ def validated(estimator, X, no_numbers, **settings):
 
 
 def _is_list_of_texts(X):
-    """Whether X has one axis, which holds strings."""
+    """Return whether X has one axis and contains strings."""
     if issparse(X) or len(getattr(X, "shape", ())) != 1 or not len(X):
         return False
     return isinstance(next(iter(X)), str | bytes)
@@ -237,7 +237,7 @@ def _is_list_of_texts(X):
 
 @contextmanager
 def errors_naming(name):
-    """Put the name of an argument before errors of other libraries that lack it."""
+    """Add the name of an argument to errors of other libraries that omit it."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -248,7 +248,7 @@ def errors_naming(name):
 
 
 def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
-    """Rows as an array; ``dtype`` applies to lists, ``advice`` to ragged ones."""
+    """Convert to an array; ``dtype`` is for lists, ``advice`` for ragged lists."""
     check_plain(X, name)
     given = X
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1 and len(X):
@@ -278,7 +278,7 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
 
 
 def _first_without_number(X):
-    """Index of the first cell that is no float, column by column; None without one."""
+    """Return the index of the first cell that is no float, by columns, or None."""
     if issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
         return None
     cells = np.array(X, dtype=object).T
@@ -291,7 +291,7 @@ def _first_without_number(X):
 
 
 def check_one_a_row(X, y):
-    """Refuse targets that are not one a row."""
+    """Raise an error if X and y have different lengths."""
     if len(X) != len(y):
         raise ValueError(
             f"X has {len(X)} rows, but y has {len(y)} values: give one for each row."
@@ -314,7 +314,7 @@ def check_tensors(estimator, X, *, reset, missing=None, advice=None):
 
 
 def check_observed(rows, offset):
-    """Refuse rows (n, D) with missing cells, NaN, whose others hold no mass."""
+    """Reject rows (n, D) with NaN whose observed cells have no mass."""
     mass = np.nansum(rows.astype(np.float64) + offset, axis=1)
     check_masses(mass)
     for row in np.flatnonzero(np.isnan(rows).any(axis=1) & (mass == 0)):
@@ -395,7 +395,7 @@ def check_measures(
 
 
 def check_ranges(least, most, names):
-    """Refuse columns whose range is not a number of double precision."""
+    """Reject columns whose range overflows double precision."""
     with np.errstate(over="ignore", invalid="ignore"):
         is_wide = ~np.isfinite(most - least)
     for j in np.flatnonzero(is_wide)[:1]:
@@ -407,7 +407,7 @@ def check_ranges(least, most, names):
 
 
 def check_masses(mass):
-    """Refuse rows whose sum is not a number of double precision."""
+    """Reject rows whose sum overflows double precision."""
     if not np.isfinite(mass).all():
         raise ValueError("The sum of a row overflows; divide X by a constant first.")
 
@@ -481,7 +481,7 @@ def warn_not_identified(caller, identified):
 
 
 def warn_missed(message):
-    """Warn of a tolerance, or of what rows promise, that is missed."""
+    """Warn that a tolerance or a guarantee for rows is not satisfied."""
     warn_user(message, ConvergenceWarning)
 
 
@@ -501,7 +501,7 @@ def unheard():
 
 
 def _place(where, names=None, numbers=None):
-    """Name of a row or cell in messages, by the numbers of rows of the user."""
+    """Name a row or cell in messages, with the row indices of the user."""
     row = f"row {where[0] if numbers is None else numbers[where[0]]}"
     if len(where) == 2:
         return f"{row}, column {where[1] if names is None else names[where[1]]!r}"
