@@ -344,7 +344,9 @@ class PNLAugmenter(Augmentation):
         batches : generator of array-like of shape (batch_size, *input_shape_)
             Batches of rows, or pairs of rows and parents.
 
-        Notes ----- In addition to one batch, memory grows by 24 bytes per row for
+        Notes
+        -----
+        In addition to one batch, memory grows by 24 bytes per row for
         "mixup" and by 8 for "kde". If ``draws`` is an estimator, all codes are drawn at
         once. Totals need all rows at once: use :meth:`sample`, or several calls of it
         with a share of the totals each.

@@ -1,7 +1,8 @@
-"""Missing cells filled, of tables so that sums hold, of tensors by a model.
+"""Fill missing cells of tables and tensors.
 
-Those of a table are what any imputer says, moved least so that sums hold; those of a
-tensor are of a log-linear model of the observed ones.
+The cells of a table are imputed by any imputer, then projected onto the equalities and
+constraints. The cells of a tensor are the cells of a log-linear model of its observed
+cells.
 """
 
 from dataclasses import replace
@@ -35,7 +36,7 @@ _COARSE = 2.0**13
 
 
 class NearRows:
-    """Means of the training rows (n, D) nearest to others, where cells are missing.
+    """Fill missing cells with the means of the nearest training rows (n, D).
 
     The values are those of :class:`~sklearn.impute.KNNImputer` for columns divided by
     their range. Distances are Euclidean over the cells that both rows have, times the
@@ -62,7 +63,7 @@ class NearRows:
         self._seen, self._cells = seen, np.where(seen, rows, 0.0)
 
     def transform(self, rows):
-        """Rows (n, D) with means of near ones where cells are missing."""
+        """Fill the missing cells of rows (n, D) with means of near rows."""
         filled = (rows - self._low) / self._unit
         # Distances in blocks that fit the caches take half as long.
         for block in gen_batches(len(rows), max(1, _PAIRS // len(self._cells))):
@@ -105,7 +106,7 @@ class NearRows:
 
 
 class TableFiller:
-    """Fill rows (n, D) of a table X as an imputer asks."""
+    """Fill rows (n, D) of a table X with the parameters of an imputer."""
 
     # There is no model.
     poset = mask = None
@@ -171,13 +172,14 @@ class TableFiller:
         return filled, 1
 
     def _project(self, guess, missing):
-        """Missing cells moved least to what can be met.
+        """Project the missing cells onto the constraints with the least change.
 
-        Within what was observed if possible, else beyond. Where that is not enough, the
-        constraint that is missed most gives way, one at a time.
+        Cells stay within the observed range if this is feasible, and leave it if not.
+        If a row is still infeasible, its most violated constraint is dropped, one
+        constraint at a time.
         """
         system = self._system
-        # Constraints without a missing cell are no matter of the others.
+        # A constraint without a missing cell cannot be changed by imputation.
         asked = missing @ (system.coefficients != 0).T
         filled, todo = guess.copy(), np.arange(len(guess))
         for box in self._boxes:
@@ -254,7 +256,7 @@ class TensorFiller:
         return np.pad(cells, ((0, 0), (n_added, 0)), constant_values=value)
 
     def _models(self, rows):
-        """Models (n, D) of rows with NaN, their residuals and steps."""
+        """Return models (n, D) of rows with NaN, their residuals and Newton steps."""
         cells = self._with_bottom(rows + self._offset, np.nan)
         reference = np.ones_like(cells)
         if self._near is not None:
