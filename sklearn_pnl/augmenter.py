@@ -167,7 +167,7 @@ class PNLAugmenter(Augmentation):
     (3, 4)
     """
 
-    # scikit-learn passes rows on a device unchanged.
+    # check_rows accepts rows on a device for this class.
     _on_devices = True
 
     def __init__(

@@ -27,8 +27,8 @@ _NO_NUMBERS = (
     "of a data frame), or encode it first. An array of words and numbers holds words "
     "alone: pass a data frame."
 )
-# float64 has 16 digits. With a range of 1e9 spreads, 7 digits are left for the
-# differences between most values.
+# Largest accepted range of a column, in spreads of most of its values. float64 has 16
+# digits, and relations of rows are satisfied to 9 digits.
 _FAR = 1e9
 # Sparse rows with more cells are never converted to one dense array. Equalities and
 # orders of columns are then not searched for.
