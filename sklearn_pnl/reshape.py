@@ -24,30 +24,31 @@ from ._runtime.validation import (
 )
 
 
-# Tensors have no column names: without `auto_wrap_output_keys` a global configuration
-# that asks for data frames leaves them arrays.
+# Data frames cannot contain tensors. With `auto_wrap_output_keys=None` the output stays
+# an array if the global configuration of scikit-learn selects data frames.
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.
 
     A vector of 60 features becomes a tensor of shape (5, 3, 2, 2), an image of
-    28 x 28 pixels one of shape (7, 2, 2, 7, 2, 2). Interactions between few such
-    modes then describe a row at several scales.
+    28 x 28 pixels becomes a tensor of shape (7, 2, 2, 7, 2, 2). Interactions
+    between a few modes (axes of the tensor) then describe a row at several scales.
 
-    A single axis is padded at its end to the next composite number when its length
-    is prime (11 to 12), since a single mode has no interactions; of several axes,
-    those of prime length stay one mode (the 3 colours of an image).
+    A single mode has no interactions. If a row has one axis and the length of the
+    axis is prime, the row is padded at its end to the next composite length (11 to
+    12). If a row has several axes, an axis of prime length stays one mode (for
+    example the 3 colours of an image).
 
     Parameters
     ----------
     input_shape : tuple of int, default=None
-        Shape of a row, such as (28, 28), for rows given flat; None takes the shape
-        that the rows have.
+        Shape of a row, such as (28, 28), if the rows are passed as flat vectors. None
+        uses the shape of the rows of ``X``.
 
     factor_order : {"descending", "ascending"}, default="descending"
-        Order of the prime factors of an axis.
+        Order of the prime factors within each axis.
 
     pad_value : float or "mean", default=0.0
-        Value of padded cells; "mean" is the mean of the row.
+        Value of padded cells. "mean" uses the mean of each row.
 
     Attributes
     ----------
@@ -55,10 +56,11 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Shape of a transformed row.
 
     axes_ : tuple of int
-        Lengths of the axes of a row: ``input_shape``, or those of the data.
+        Lengths of the axes of a row: ``input_shape``, or the shape of the
+        rows if ``input_shape`` is None.
 
     input_shape_ : tuple of int
-        Shape of a row as given to ``fit``.
+        Shape of a row of the array passed to ``fit``.
 
     n_features_in_ : int
         Length of the first axis of a row.
@@ -68,8 +70,8 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     See Also
     --------
-    PNLAugmenter : One set of rows, without classes.
-    ManyBodyProjector : Encoding alone.
+    PNLAugmenter : Augment a set of rows without classes.
+    ManyBodyProjector : Encode rows without drawing new rows.
     sklearn_pnl.geometry.TensorPoset : The componentwise order of a tensor.
 
     References
@@ -97,7 +99,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         ],
     }
 
-    # Whether rows may stay on the device that they are on.
+    # The rows may stay on an accelerator.
     _on_devices = True
 
     def __init__(
@@ -113,12 +115,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Choose the tensor's shape from the shape of the rows.
+        """Compute the shape of the tensors from the shape of the rows.
 
         Parameters
         ----------
         X : array-like of shape (n, ...)
-            Rows; only their shape matters.
+            Rows. Only the shape of the rows is used.
         y : None
             Ignored.
 
@@ -158,7 +160,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return reshaped(rows, (-1, *self.tensor_shape_))
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """Reshape tensors, also new ones, to rows; padding is dropped.
+        """Reshape tensors to rows and drop the padding.
 
         Parameters
         ----------
@@ -180,7 +182,9 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return reshaped(rows, (-1, *self.input_shape_))
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Accept and ignore the container that a Pipeline sets: tensors are arrays.
+        """Ignore the output container, because tensors are always arrays.
+
+        The method exists so that a pipeline can call ``set_output`` on all its steps.
 
         Parameters
         ----------
@@ -194,12 +198,13 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return self
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Return names of the tensor's cells, in the order of ``ravel``.
+        """Return the names of the cells of a tensor, in the order of ``ravel``.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Only checked: as many as the numbers of a row, or the names seen in ``fit``.
+            Names of the cells of a row, or the names seen in ``fit``. The names are
+            validated and not used otherwise.
 
         Returns
         -------
@@ -231,10 +236,15 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
 
 def names_of_cells(estimator, input_features=None):
-    """Return a name for each cell of a row: given, seen in ``fit``, or its indices."""
+    """Return a name for each cell of a row.
+
+    A name comes from ``input_features``, from the names seen in ``fit``, or from the
+    indices of the cell.
+    """
     shape, given = estimator.input_shape_, input_features
     if len(shape) > 1 and given is not None and len(given) == prod(shape):
-        # An earlier step of a pipeline names every cell, not the first axis alone.
+        # scikit-learn accepts one name per element of the first axis only, but an
+        # earlier step of a pipeline names every cell.
         return list(given)
     names = list(_check_feature_names_in(estimator, input_features))
     if len(shape) > 1:
@@ -243,7 +253,9 @@ def names_of_cells(estimator, input_features=None):
 
 
 def prime_factors(number):
-    """Return the prime factors in ascending order, with repetition; none for 1.
+    """Return the prime factors in ascending order, with repetition.
+
+    The number 1 has no prime factors.
 
     Examples
     --------
