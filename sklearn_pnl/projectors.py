@@ -60,9 +60,9 @@ N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
 
 
 class _Encoder(TransformerMixin, BaseEstimator):
-    """Tensors to codes, by ``fit_transform`` and ``transform`` of a subclass."""
+    """Encode tensors; a subclass supplies ``fit_transform``."""
 
-    # Whether rows may stay on the device that they are on.
+    # The rows may stay on an accelerator.
     _on_devices = True
 
     @one_blas_thread()
@@ -72,7 +72,8 @@ class _Encoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
+            Non-negative rows. NaN marks a missing cell, if ``handle_missing`` allows
+            missing cells.
         y : None
             Ignored.
 
@@ -85,12 +86,13 @@ class _Encoder(TransformerMixin, BaseEstimator):
 
     @one_blas_thread()
     def transform(self, X: ArrayLike) -> NDArray:
-        """Codes of rows: theta on the base.
+        """Encode rows as their coordinates on the base.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
+            Non-negative rows. NaN marks a missing cell, if ``handle_missing`` allows
+            missing cells.
 
         Returns
         -------
@@ -101,13 +103,13 @@ class _Encoder(TransformerMixin, BaseEstimator):
         return self._codes(self._encode(rows), rows.dtype)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the coordinates: ``theta_`` and the feature or cell.
+        """Return the names of the codes: ``theta_`` and the feature or cell.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the features, or of all cells of a tensor; None takes those seen in
-            ``fit``.
+            Names of the features, or of all cells of a tensor. None uses the names seen
+            in ``fit``.
 
         Returns
         -------
@@ -146,55 +148,61 @@ class ManyBodyProjector(_Encoder):
     .. math:: q = \arg\min_q KL(p, q) \quad\text{subject to}\quad
               \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell .
 
-    ``q`` keeps the expectations ``eta`` of ``p`` up to that order: for a tensor, all
-    its marginals of at most ell modes. The code of the row is ``theta_q`` on the base.
+    ``q`` has the same expectations ``eta`` as ``p`` up to order ell. For a tensor,
+    all marginals of at most ell modes are preserved. The code of the row is ``theta_q``
+    on the base.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=1
-        Largest order ell that is kept; for a tensor also the interactions kept, as
-        tuples of modes, closed downward. All elements of a chain, such as rows of one
-        axis, have order 1 at most, so that order 1 reduces nothing there:
-        ``n_params_`` is the number of cells, less 1 without the mass.
+        Largest order ell of the interactions in the base. A larger order preserves
+        more of a row and makes the code longer. For a tensor, a list of tuples of
+        modes selects the interactions. The base then contains all their subsets.
+        For a chain, such as a row with one axis, all elements have an order of at most
+        1. Order 1 then reduces nothing: ``n_params_`` is the number of cells, less 1
+        without the mass.
 
     base : array-like, default=None
-        The free coordinates given directly, instead of ``order``: a boolean mask of
-        the shape of the poset, or a list of elements (flat indices, or for a tensor
-        tuples of indices). Any set will do.
+        Free coordinates of the base, which replace ``order``: a boolean mask of the
+        shape of the poset, or a list of elements (flat indices, or tuples of indices
+        for a tensor). Any set of elements is accepted. None uses ``order``.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells. None is the tensor of the rows' own shape; a
-        2-D ``X`` is a tensor of one mode. Rows may stay flat: a feature an element, in
-        the order of ``ravel`` for a tensor. A bottom that was added to the poset is no
-        feature; its cell holds the mean of the row.
+        Partial order of the cells. None uses the tensor with the shape of a row, and
+        one mode for a 2-D ``X``. Rows may also be flat, with one feature for each
+        element (in the order of ``ravel`` for a tensor). If a bottom was added to the
+        poset, ``X`` has no feature for the bottom: its cell is the mean of the row.
 
     offset : float, default=1e-5
-        Added to every cell on entry, in units of ``X``. Zero cells need it: their
-        log is infinite.
+        Value added to every cell before encoding, in units of ``X``. Rows with zero
+        cells require a positive offset, because the logarithm of zero is infinite.
 
     with_mass : bool, default=False
-        Project positive measures instead of distributions: the code starts with the
-        coordinate of the bottom and carries the row's mass.
+        Whether to project positive measures instead of distributions. If True, the
+        code starts with the coordinate of the bottom and also encodes the mass (the
+        sum) of the row.
 
     tol : float, default=1e-6
-        Largest accepted ``max |eta_q - eta_p|`` over the base; on a device without
-        double precision at least what its rounding allows. The iteration also goes on
-        until theta is determined to 0.01, and a ``ConvergenceWarning`` names the rows
-        in which nearly empty cells prevent that.
+        Largest accepted ``max |eta_q - eta_p|`` over the base. On a device without
+        double precision, the tolerance is at least the rounding error of the device.
+        The iteration also continues until theta is determined to 0.01. A
+        ``ConvergenceWarning`` names the rows in which nearly empty cells prevent this
+        accuracy.
 
     max_iter : int, default=100
-        Most Newton steps for one row.
+        Maximum number of Newton steps for one row.
 
     n_jobs : int, default=None
-        Blocks of rows projected at once. None means 1 unless in a
-        :obj:`joblib.parallel_config` context.
+        Number of blocks of rows that are projected in parallel. None means 1 unless
+        in a :obj:`joblib.parallel_config` context.
 
     handle_missing : {"error", "ignore"}, default="error"
-        What to do about NaN. "ignore" encodes such a row by the model of its observed
-        cells alone (:func:`~sklearn_pnl.geometry.complete`), and
-        :meth:`inverse_transform` has its missing cells too. An added bottom holds the
-        mean of the observed cells. A warning names rows in which these do not determine
-        a code; they get the code with the least variance of the log measure.
+        Handling of NaN. "error" raises an error. "ignore" encodes a row with NaN by
+        the model of its observed cells (:func:`~sklearn_pnl.geometry.complete`), and
+        :meth:`inverse_transform` returns values for its missing cells. The cell of an
+        added bottom is the mean of the observed cells. If the observed cells do not
+        determine a code, the code with the smallest variance of the log measure is
+        used, and a warning names the rows.
 
     Attributes
     ----------
@@ -202,13 +210,14 @@ class ManyBodyProjector(_Encoder):
         The poset of the fit.
 
     n_params_ : int
-        Length of a code: dimension of the base, with the bottom if ``with_mass``.
+        Length of a code: the dimension of the base, plus 1 if ``with_mass``.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Elements whose theta makes up the code, without the bottom.
+        Mask of the elements whose theta forms the code, without the bottom.
 
     n_iter_ : int
-        Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
+        Largest number of Newton steps over the rows of ``fit``. A closed form counts
+        as 1.
 
     reconstruction_err_ : float
         Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats; over the
@@ -225,8 +234,8 @@ class ManyBodyProjector(_Encoder):
 
     See Also
     --------
-    BackwardProjector : Decodes codes to rows that look like the training rows.
-    ManyBodyImputer : Fills missing cells, and leaves the others as they are.
+    BackwardProjector : Decode codes to rows that resemble the training rows.
+    ManyBodyImputer : Fill missing cells and leave observed cells unchanged.
 
     References
     ----------
@@ -280,12 +289,13 @@ class ManyBodyProjector(_Encoder):
     @all_or_nothing
     @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
-        """Fit, and return the codes of the same rows.
+        """Fit the base and return the codes of the rows.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
+            Non-negative rows. NaN marks a missing cell, if ``handle_missing`` allows
+            missing cells.
         y : None
             Ignored.
 
@@ -302,9 +312,10 @@ class ManyBodyProjector(_Encoder):
 
     @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """The point of the base that each code stands for.
+        """Return the point of the base for each code.
 
-        Not Algorithm 1, which is that of :class:`BackwardProjector`.
+        The points do not resemble training rows. Use :class:`BackwardProjector`
+        (Algorithm 1) to decode codes to rows that do.
 
         Parameters
         ----------
@@ -314,8 +325,8 @@ class ManyBodyProjector(_Encoder):
         Returns
         -------
         tensors : ndarray of shape (n, *poset_.shape)
-            Distributions, which sum to 1; with ``with_mass`` measures, whose sum is
-            that of ``x + offset``.
+            Distributions, which sum to 1. If ``with_mass``, measures with the same sum
+            as ``x + offset``.
         """
         codes = check_codes(self, X)
         codec = self._codec
@@ -326,24 +337,25 @@ class ManyBodyProjector(_Encoder):
 
     @one_blas_thread()
     def to_measures(self, X: ArrayLike) -> NDArray:
-        """The measures that rows are read as: ``x + offset`` on the poset.
+        """Convert rows to measures ``x + offset`` on the poset.
 
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
+            Non-negative rows. NaN marks a missing cell, if ``handle_missing`` allows
+            missing cells.
 
         Returns
         -------
         measures : ndarray of shape (n, *poset_.shape)
-            Divided by their sums they are the distributions that are encoded.
+            Measures. A measure divided by its sum is the encoded distribution.
         """
         rows = check_tensors(self, X, reset=False, missing=self._missing)
         cells = self._codec.cells(rows)
         return reshaped(cells, (-1, *self.poset_.shape))
 
     def _set_base(self, rows, local_manifold=None):
-        """The base B for rows of the fitted shape."""
+        """Construct the base B for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
         mask = free_mask(self.poset_, self.order, self.base)
         self.base_mask_ = like(mask, rows)
@@ -352,7 +364,7 @@ class ManyBodyProjector(_Encoder):
 
     @property
     def _missing(self):
-        """Whether cells may be missing, or what to do about it."""
+        """True if cells may be missing, else the remedy shown in the error."""
         if self.handle_missing == "ignore":
             return True
         return "handle_missing='ignore' encodes rows by what is observed of them."
@@ -403,14 +415,16 @@ class BackwardProjector(ObjectsByName, _Encoder):
         of the base, step 0.98.
 
     k_neighbors : int, default=5
-        Training rows that make a local sub-manifold; at most those there are.
+        Number of nearest training rows that determine the local sub-manifold. If
+        there are fewer training rows, all of them are used and a
+        warning is issued.
 
     metric : {"kl", "euclidean"}, default="kl"
         Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
 
     n_jobs : int, default=None
-        Blocks of rows projected at once. None means 1 unless in a
-        :obj:`joblib.parallel_config` context.
+        Number of blocks of rows that are projected in parallel. None means 1 unless
+        in a :obj:`joblib.parallel_config` context.
 
     Attributes
     ----------
@@ -436,14 +450,15 @@ class BackwardProjector(ObjectsByName, _Encoder):
         ``k_neighbors``, at most the number of training rows.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Elements whose theta makes up the code, without the bottom.
+        Mask of the elements whose theta forms the code, without the bottom.
 
     n_params_ : int
         Length of a code: dimension of the base, with the bottom if that carries the
         mass.
 
     n_iter_ : int
-        Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
+        Largest number of Newton steps over the rows of ``fit``. A closed form counts
+        as 1.
 
     poset_ : TensorPoset or Poset
         The poset of the fit.
@@ -459,9 +474,9 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     See Also
     --------
-    ManyBodyProjector : Encoding alone.
-    PNLAugmenter : One set of rows, without classes.
-    sklearn_pnl.geometry.mixed_projection : The problem that all projections are.
+    ManyBodyProjector : Encode rows without decoding codes to new rows.
+    PNLAugmenter : Augment a set of rows without classes.
+    sklearn_pnl.geometry.mixed_projection : Solve the convex problem of a projection.
 
     References
     ----------
@@ -511,7 +526,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     @all_or_nothing
     @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
-        """Fit, and return the codes of the same rows.
+        """Fit the base and return the codes of the rows.
 
         Parameters
         ----------
