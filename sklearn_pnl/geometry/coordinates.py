@@ -58,7 +58,7 @@ __all__ = [
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Natural coordinates: the Moebius transform of ``log p``.
+    """Compute natural coordinates: the Moebius transform of ``log p``.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Distribution with natural coordinates ``theta``.
+    """Compute the distribution with natural coordinates ``theta``.
 
     ``q = exp(zeta(theta) - psi)``: the value at the bottom is ignored, since
     normalisation decides it.
@@ -202,7 +202,7 @@ def distributions(poset, **arrays):
 
 
 def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Positive measure ``exp(zeta(theta))``, whose mass ``theta(bottom)`` sets.
+    """Compute the measure ``exp(zeta(theta))``; ``theta(bottom)`` sets its mass.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 
 def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """``psi(theta)``, the convex function with ``grad psi = eta``.
+    """Compute ``psi(theta)``, the convex function with ``grad psi = eta``.
 
     ``psi = log sum_x exp(sum_{bottom < y <= x} theta(y))``; the value at the
     bottom is ignored.
@@ -266,7 +266,7 @@ def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 
 def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Expectation coordinates ``eta(x) = sum_{y >= x} p(y)``.
+    """Compute expectation coordinates ``eta(x) = sum_{y >= x} p(y)``.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 
 def prob_from_eta(eta: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Distribution with expectation coordinates ``eta``: the inverse Moebius sum.
+    """Compute the distribution with expectation coordinates ``eta``.
 
     Not every array is the eta of a positive distribution; the result then has
     cells that are zero or negative.

@@ -14,7 +14,7 @@ __all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]
 def kl_divergence(
     p: ArrayLike, q: ArrayLike, axis: int | tuple[int, ...] | None = None
 ) -> float | NDArray:
-    """``KL(p, q) = sum p log(p / q) - sum p + sum q``.
+    """Compute ``KL(p, q) = sum p log(p / q) - sum p + sum q``.
 
     For distributions this is the usual divergence; for measures of different
     mass the last two terms keep it non-negative. It is ``inf`` where ``q`` is 0
@@ -61,7 +61,7 @@ def kl_divergence(
 
 
 def m_geodesic(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> NDArray:
-    """Point ``(1 - t) p + t q`` of the m-geodesic: straight in eta.
+    """Compute the point ``(1 - t) p + t q`` of the m-geodesic, straight in eta.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def m_geodesic(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> NDArray:
 def e_geodesic(
     p: ArrayLike, q: ArrayLike, t: ArrayLike, axis: int | tuple[int, ...] | None = None
 ) -> NDArray:
-    """Point ``p^(1-t) q^t / c`` of the e-geodesic: straight in theta.
+    """Compute the point ``p^(1-t) q^t / c`` of the e-geodesic, straight in theta.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def interaction_energy(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> float | NDArray:
-    """Energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
+    """Compute the energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
 
     ``q_order`` is the m-projection of ``p`` on the distributions without theta beyond
     ``order``. The energy is 0 if and only if ``p`` has no such interactions.
@@ -89,7 +89,7 @@ def energy_decomposition(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> NDArray:
-    """Parts of ``KL(p, reference)`` that belong to each of nested levels.
+    """Compute the part of ``KL(p, reference)`` in each of the nested levels.
 
     With ``q_0`` the reference, ``q_k`` with eta of ``p`` on level k and theta of the
     reference beyond it, and ``q_m = p``, the parts are ``KL(q_k, q_{k-1})``; they sum
@@ -158,7 +158,7 @@ def geodesic_energy(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> tuple[float | NDArray, ...]:
-    """Interaction energy along the two geodesics from ``p`` to ``q``.
+    """Compute the interaction energy along the two geodesics from ``p`` to ``q``.
 
     The e-geodesic between two points of an e-flat base stays in it, at energy 0; the
     m-geodesic, the straight line, leaves it.
