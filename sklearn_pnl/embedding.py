@@ -1,6 +1,7 @@
 """Scale features to [0, 1] and back."""
 
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -49,6 +50,8 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([0.  , 0.25, 1.  ])
     """
 
+    _parameter_constraints: ClassVar[dict] = {"by_table": ["boolean"]}
+
     # Whether rows may stay on the device that they are on.
     _on_devices = True
 
@@ -68,6 +71,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
+        self._validate_params()
         low, high = ends_of(check_rows(self, X, reset=True))
         self.low_, high = cast(low, widest(low)), cast(high, widest(high))
         if self.by_table:
