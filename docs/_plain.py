@@ -1,8 +1,8 @@
 """Plain Markdown on the site: names of the library are linked, examples too.
 
 Pages have no roles, so that they read the same in the repository. ``PNLSampler`` or
-``geometry.rake`` in code type leads to the reference, a link to an example's file to
-the page with its pictures, and one to another file to the repository.
+``geometry.rake_array`` in code type leads to the reference, a link to an example's file
+to the page with its pictures, and one to another file to the repository.
 """
 
 import re
@@ -44,6 +44,9 @@ def _target(text):
     first, *others = text.removeprefix("sklearn_pnl.").split(".")
     if first in sklearn_pnl.__all__ and first != "geometry":
         return ".".join(["sklearn_pnl", first, *others])
+    named = others if first == "control" else [first, *others]
+    if named and named[0] in sklearn_pnl.control.__all__:
+        return ".".join(["sklearn_pnl.control", *named])
     given = others if first == "geometry" else [first, *others]
     if given and given[0] in sklearn_pnl.geometry.__all__:
         return ".".join(["sklearn_pnl.geometry", *given])

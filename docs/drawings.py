@@ -10,16 +10,16 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from sklearn.datasets import load_digits, make_moons  # noqa: E402
 
-from sklearn_pnl import (  # noqa: E402
+from sklearn_pnl import (
     BackwardProjector,
     Codes,
-    ColumnConstraint,
     Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
 )
+from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice, chain_poset, tree_poset  # noqa: E402
 
 PICTURES = Path(__file__).parent / "_static" / "pictures"

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
-from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl.methods import KernelDraws, MixupDraws
 
 digits = load_digits()
 images = digits.images[digits.target == 3] / 16

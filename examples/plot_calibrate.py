@@ -5,8 +5,9 @@ A survey, weighted to a census
 
 Old people and rich ones answer a survey more often than others. The census knows how
 many there are by region and age, and the tax office what they earn in all.
-:func:`~sklearn_pnl.calibrate` finds the weights that meet all of these and are nearest
-to the design weights, in the sense of KL. What cannot be met is refused, by name.
+:func:`~sklearn_pnl.control.calibrate` finds the weights that meet all of these and
+are nearest to the design weights, in the sense of KL. What cannot be met is refused,
+by name.
 """
 
 # %%
@@ -16,8 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import calibrate, column_total
-from sklearn_pnl.calibration import CalibrationError
+from sklearn_pnl.control import CalibrationError, calibrate, column_total
 
 rng = np.random.default_rng(0)
 n = 40_000

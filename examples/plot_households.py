@@ -17,7 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import PNLAugmenter, column_total
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import column_total
 
 rng = np.random.default_rng(0)
 n = 600

@@ -8,7 +8,7 @@ margins are not those of the census: some ages answer less often. Raking finds
 the tables with the census margins that are nearest to what was counted, in the sense of
 KL: ratios of odds stay as they are, and cells that are empty stay so.
 
-:func:`~sklearn_pnl.geometry.rake` takes all districts at once.
+:func:`~sklearn_pnl.geometry.rake_array` takes all districts at once.
 """
 
 # %%
@@ -18,7 +18,7 @@ KL: ratios of odds stay as they are, and cells that are empty stay so.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_pnl.geometry import RakingError, rake
+from sklearn_pnl.geometry import RakingError, rake_array
 
 AGES = ["child", "young", "adult", "old"]
 WAYS = ["walk", "bike", "bus", "car"]
@@ -33,7 +33,7 @@ census = {(0,): people.sum(axis=2), (1,): people.sum(axis=1)}
 # %%
 # All districts at once
 # ---------------------
-raked = rake(survey, census)
+raked = rake_array(survey, census)
 print(f"largest residual: {raked.residual.max():.1e} of the people of a district, in "
       f"{raked.n_iter.max()} sweeps")  # fmt: skip
 scaled = survey * (people.sum((1, 2)) / survey.sum((1, 2)))[:, None, None]
@@ -50,7 +50,7 @@ wrong = {
     (1,): census[(1,)] + np.eye(4, dtype=int)[0] * (np.arange(6) == 3)[:, None],
 }
 try:
-    rake(survey, wrong)
+    rake_array(survey, wrong)
 except RakingError as error:
     print(f"\n{error}")
 

@@ -7,7 +7,8 @@ What would the table of these stores look like if group A sold 20% more, and the
 much as before? Multiplying the rows of group A breaks the totals, and forgets
 that a store which sells more of one thing sells more of others.
 
-Two answers with :func:`~sklearn_pnl.adjust` and :class:`~sklearn_pnl.PNLAugmenter`:
+Two answers with :func:`~sklearn_pnl.control.adjust` and
+:class:`~sklearn_pnl.PNLAugmenter`:
 each store moved as little as possible, and new stores as they are where sales of A are
 that high.
 """
@@ -20,7 +21,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, adjust
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint, adjust
 
 rng = np.random.default_rng(1)
 n = 400

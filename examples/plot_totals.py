@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 from imblearn.over_sampling import SMOTE
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.control import ColumnConstraint
 
 PARTS = ["wages", "rent", "material", "power"]
 rng = np.random.default_rng(0)

@@ -12,21 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from . import geometry
-from .adjusting import adjust
 from .augmenter import PNLAugmenter
-from .calibration import calibrate, rake
-from .codes import Codes
 from .compare import compare_samples
-from .constraints import (
-    ColumnConstraint,
-    LinearConstraints,
-    column_total,
-    find_equalities,
-)
 from .imputer import ManyBodyImputer
-from .lines import Lines
 from .loglinear import LogLinearModel
-from .probabilities import PriorCorrectedClassifier
+from .methods import Codes, Lines
+from .prior_correction import PriorCorrectedClassifier
 from .projectors import BackwardProjector, ManyBodyProjector
 from .reshape import PrimeFactorReshaper
 
@@ -57,8 +48,6 @@ def __dir__():
 __all__ = [
     "BackwardProjector",
     "Codes",
-    "ColumnConstraint",
-    "LinearConstraints",
     "Lines",
     "LogLinearModel",
     "ManyBodyImputer",
@@ -68,11 +57,6 @@ __all__ = [
     "PNLSampler",
     "PrimeFactorReshaper",
     "PriorCorrectedClassifier",
-    "adjust",
-    "calibrate",
-    "column_total",
     "compare_samples",
-    "find_equalities",
     "geometry",
-    "rake",
 ]

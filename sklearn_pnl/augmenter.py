@@ -15,19 +15,19 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from ._device_rows import DeviceTable, fit_on_device
-from ._runtime.threads import limited, one_blas_thread
-from ._runtime.typing import Rows, Seed
-from ._runtime.validation import (
+from ._utils.threads import limited, one_blas_thread
+from ._utils.typing import Rows, Seed
+from ._utils.validation import (
     all_or_nothing,
     as_random_state,
     check_count,
     stays_on_device,
 )
-from .codes import OrderLike
-from .constraints.linear import Constraint
-from .constraints.structure import find_structure
-from .engine import Augmentation, EqualitiesLike, MethodLike, fit_rows
+from .control.constraints import Constraint
+from .control.relations import find_structure
+from .methods.codes import OrderLike
+from .methods.device_rows import DeviceTable, fit_on_device
+from .methods.engine import Augmentation, EqualitiesLike, MethodLike, fit_rows
 
 _DROP = "infeasible='drop' leaves such rows out."
 
@@ -267,14 +267,15 @@ class PNLAugmenter(Augmentation):
             parent. Float columns that a projection changes can have more decimals than
             the training values.
         totals : dict, ColumnTotal, list of them or array-like, default=None
-            Totals over all new rows, in the forms of :func:`~sklearn_pnl.calibrate`:
-            sums of columns, and counts of the levels of one or several columns. Use
-            :func:`~sklearn_pnl.column_total` for means, tolerances and sums over
-            several columns. Parents are drawn with calibrated weights (minimum KL);
-            then the sample is projected onto the totals and the constraints of each row
-            (chi-square). Sums are satisfied to 1e-9 of their absolute terms, or to the
-            rounding of one value of a single-precision column. Counts, which only
-            "mixup" supports, and sums of integers are exact. Values can lose their
+            Totals over all new rows, in the forms of
+            :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of
+            the levels of one or several columns. Use
+            :func:`~sklearn_pnl.control.column_total` for means, tolerances and sums
+            over several columns. Parents are drawn with calibrated weights (minimum
+            KL); then the sample is projected onto the totals and the constraints of
+            each row (chi-square). Sums are satisfied to 1e-9 of their absolute terms,
+            or to the rounding of one value of a single-precision column. Counts, which
+            only "mixup" supports, and sums of integers are exact. Values can lose their
             rounding to cents if rounded values cannot have the requested sums.
         infeasible : {"raise", "drop"}, default="raise"
             Action for infeasible rows: "raise" raises an error that names the

@@ -12,19 +12,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 
-from ._runtime.arrays import BLOCK_CELLS
-from ._runtime.blocks import ends_seen, map_blocks
-from ._runtime.validation import (
+from ._utils.arrays import BLOCK_CELLS
+from ._utils.blocks import ends_seen, map_blocks
+from ._utils.validation import (
     check_ranges,
     errors_naming,
     warn_missed,
     warn_unconverged,
     warn_user,
 )
-from .codec import free_mask, lay_out
-from .constraints.linear import ROUNDINGS, read_constraints
-from .constraints.projection import nearest_rows
-from .constraints.structure import Structure, resolve_equalities
+from .control.constraints import ROUNDINGS, read_constraints
+from .control.projection import nearest_rows
+from .control.relations import Structure, resolve_equalities
+from .encoding.codec import free_mask, lay_out
 from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ._runtime.threads import one_blas_thread
-from ._runtime.validation import (
+from ._utils.threads import one_blas_thread
+from ._utils.validation import (
     COUNT,
     NOT_NEGATIVE,
     InstanceWith,
@@ -26,7 +26,7 @@ from ._runtime.validation import (
     check_observed,
     check_rows,
 )
-from .constraints import CONSTRAINTS
+from .control import CONSTRAINTS
 from .filling import TableFiller, TensorFiller
 from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 

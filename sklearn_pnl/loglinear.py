@@ -16,15 +16,16 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.threads import one_blas_thread
-from ._runtime.validation import (
+from ._utils.threads import one_blas_thread
+from ._utils.validation import (
     all_or_nothing,
     check_measures,
     check_rows,
     warn_unconverged,
     warn_user,
 )
-from .codec import free_mask, lay_out
+from .encoding.codec import free_mask, lay_out
+from .encoding.manifolds import ORDER
 from .geometry import (
     InteractionTests,
     PosetProtocol,
@@ -33,7 +34,6 @@ from .geometry import (
     theta_with_errors,
 )
 from .geometry.contingency.fit import check_reference, p_values
-from .manifolds import ORDER
 from .projectors import FIT_CONSTRAINTS
 
 

@@ -18,10 +18,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.arrays import cast, like, reshaped, to_host
-from ._runtime.blocks import map_blocks
-from ._runtime.threads import one_blas_thread
-from ._runtime.validation import (
+from ._utils.arrays import cast, like, reshaped, to_host
+from ._utils.blocks import map_blocks
+from ._utils.threads import one_blas_thread
+from ._utils.validation import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
@@ -34,18 +34,18 @@ from ._runtime.validation import (
     check_tensors,
     clip_neighbors,
 )
-from .codec import Codec, encode_rows, free_mask, lay_out, unshared
-from .geometry import PosetProtocol, RakingError, rake
-from .geometry.convex.raking import mode_sets
-from .geometry.posets.elements import refuse_foreign
-from .manifolds import (
+from .encoding.codec import Codec, encode_rows, free_mask, lay_out, unshared
+from .encoding.manifolds import (
     LOCAL_MANIFOLD,
     MANIFOLDS_WRITTEN,
     ORDER,
     LocalManifoldLike,
     as_local_manifold,
 )
-from .neighbors import METRIC, TrainingRows
+from .encoding.neighbors import METRIC, TrainingRows
+from .geometry import PosetProtocol, RakingError, rake_array
+from .geometry.convex.raking import mode_sets
+from .geometry.posets.elements import refuse_foreign
 from .reshape import names_of_cells
 
 # Constraints of the parameters of one fit.
@@ -647,10 +647,10 @@ class BackwardProjector(ObjectsByName, _Encoder):
                 raise ValueError(f"margin {modes} must be finite and not negative.")
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
             given[modes], lifted[modes] = margin, margin + self.offset * n_cells
-        found = rake(np.ones(shape), lifted, strict=False, **settings)
+        found = rake_array(np.ones(shape), lifted, strict=False, **settings)
         if found.reasons:
             # In the numbers given, without the offset.
-            plain = rake(np.ones(shape), given, strict=False, **settings)
+            plain = rake_array(np.ones(shape), given, strict=False, **settings)
             row, reason = next(iter((plain.reasons or found.reasons).items()))
             raise RakingError(f"Row {row}: {reason}", found)
         tensors = (found.tables - self.offset).reshape(-1, *self.input_shape_)
@@ -659,7 +659,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
         codes = self._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
-        rows = rake(mean, lifted, **settings).tables - self.offset
+        rows = rake_array(mean, lifted, **settings).tables - self.offset
         return rows.reshape(-1, *self.input_shape_)
 
     @one_blas_thread()

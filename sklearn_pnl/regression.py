@@ -19,17 +19,17 @@ from scipy.ndimage import gaussian_filter1d
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.threads import one_blas_thread
-from ._runtime.typing import Rows, Seed
-from ._runtime.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
+from ._utils.threads import one_blas_thread
+from ._utils.typing import Rows, Seed
+from ._utils.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
 from .augmenter import PNLAugmenter
-from .codes import Codes, OrderLike
-from .constraints.linear import CONSTRAINTS, Constraint
-from .constraints.structure import find_structure
-from .constraints.totals import ColumnTotal
-from .engine import Augmentation, EqualitiesLike, MethodLike
+from .control.constraints import CONSTRAINTS, Constraint
+from .control.relations import find_structure
+from .control.totals import ColumnTotal
 from .frames import read_groups, read_target
-from .lines import Lines
+from .methods.codes import Codes, OrderLike
+from .methods.engine import Augmentation, EqualitiesLike, MethodLike
+from .methods.lines import Lines
 
 # The density has a relative accuracy of 1e-3, which 40 grid cells per bandwidth attain.
 _DENSITY_RTOL, _CELLS = 1e-3, 40

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.arrays import concat, filled, namespace, reshaped, to_host
-from ._runtime.validation import (
+from ._utils.arrays import concat, filled, namespace, reshaped, to_host
+from ._utils.validation import (
     all_or_nothing,
     as_array,
     check_rows,

@@ -13,20 +13,20 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from numpy.typing import ArrayLike
 
-from ._runtime.threads import one_blas_thread
-from ._runtime.typing import Rows, Seed
-from ._runtime.validation import (
+from ._utils.threads import one_blas_thread
+from ._utils.typing import Rows, Seed
+from ._utils.validation import (
     all_or_nothing,
     as_random_state,
     check_one_a_row,
     errors_naming,
 )
 from .augmenter import PNLAugmenter
-from .codes import OrderLike
-from .constraints.linear import CONSTRAINTS, Constraint
-from .constraints.structure import find_structure
-from .engine import Augmentation, EqualitiesLike, MethodLike
+from .control.constraints import CONSTRAINTS, Constraint
+from .control.relations import find_structure
 from .frames import read_classes, read_groups, read_weights
+from .methods.codes import OrderLike
+from .methods.engine import Augmentation, EqualitiesLike, MethodLike
 
 
 class PNLSampler(Augmentation, BaseOverSampler):

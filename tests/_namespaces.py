@@ -6,7 +6,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from sklearn_pnl._runtime.arrays import compat, to_host
+from sklearn_pnl._utils.arrays import compat, to_host
 
 if compat is None:
     pytest.skip("scikit-learn 1.6 has no array_api_compat", allow_module_level=True)

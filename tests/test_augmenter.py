@@ -21,20 +21,26 @@ from sklearn.utils._param_validation import Interval
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
-    ColumnConstraint,
     Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.draws import DensityDraws, Drawn, Draws, KernelDraws, MixupDraws
-from sklearn_pnl.geometry import TensorPoset, chain_poset
-from sklearn_pnl.manifolds import (
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.encoding.manifolds import (
     EtaManifold,
     FiberManifold,
     LocalManifold,
     MixtureManifold,
     ThetaManifold,
+)
+from sklearn_pnl.geometry import TensorPoset, chain_poset
+from sklearn_pnl.methods.draws import (
+    DensityDraws,
+    Drawn,
+    Draws,
+    KernelDraws,
+    MixupDraws,
 )
 
 SEEDS = [0, 1, 2]

@@ -31,9 +31,9 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.draws import KernelDraws
-from sklearn_pnl.embedding import RangeEmbedding
-from sklearn_pnl.manifolds import EtaManifold, ThetaManifold
+from sklearn_pnl.encoding.embedding import RangeEmbedding
+from sklearn_pnl.encoding.manifolds import EtaManifold, ThetaManifold
+from sklearn_pnl.methods.draws import KernelDraws
 
 PROJECTORS = [
     ManyBodyProjector(),

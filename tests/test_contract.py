@@ -19,16 +19,9 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
-from sklearn_pnl import (
-    Codes,
-    ColumnConstraint,
-    Lines,
-    PNLAugmenter,
-    PNLRegressionSampler,
-    PNLSampler,
-    column_total,
-)
-from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl import Codes, Lines, PNLAugmenter, PNLRegressionSampler, PNLSampler
+from sklearn_pnl.control import ColumnConstraint, column_total
+from sklearn_pnl.methods.draws import KernelDraws
 
 N, N_NEW = 120, 60
 LABELS = np.repeat([0, 1], [90, 30])

@@ -20,7 +20,6 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
-    ColumnConstraint,
     ManyBodyImputer,
     ManyBodyProjector,
     PNLAugmenter,
@@ -28,9 +27,10 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl._runtime import arrays
-from sklearn_pnl.draws import MixupDraws
+from sklearn_pnl._utils import arrays
+from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.geometry import Poset
+from sklearn_pnl.methods.draws import MixupDraws
 
 EXAMPLE = "train_on_a_device.py"
 LINE = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])

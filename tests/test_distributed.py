@@ -31,7 +31,7 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLSampler,
 )
-from sklearn_pnl._runtime import blocks
+from sklearn_pnl._utils import blocks
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
 pytestmark = pytest.mark.starting

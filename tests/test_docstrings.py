@@ -16,7 +16,8 @@ CHECKED = {
 }  # fmt: skip
 # What matters most is told first, though it is given by keyword.
 BY_KEYWORD = {"BackwardProjector", "PNLSampler", "PNLRegressionSampler"}
-MODULES = [f"sklearn_pnl{part}" for part in ("", ".geometry", ".draws", ".manifolds")]
+FOLDERS = "", ".control", ".encoding", ".geometry", ".methods"
+MODULES = [f"sklearn_pnl{folder}" for folder in FOLDERS]
 
 
 def public_objects():

@@ -19,7 +19,6 @@ from sklearn.preprocessing import QuantileTransformer
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
-    ColumnConstraint,
     Lines,
     LogLinearModel,
     ManyBodyImputer,
@@ -29,22 +28,25 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
     PriorCorrectedClassifier,
+    compare_samples,
+    geometry,
+)
+from sklearn_pnl.control import (
+    ColumnConstraint,
     adjust,
     calibrate,
     column_total,
-    compare_samples,
     find_equalities,
-    geometry,
     rake,
 )
-from sklearn_pnl.draws import KernelDraws
-from sklearn_pnl.geometry import Poset, TensorPoset, complete, kl_divergence
-from sklearn_pnl.manifolds import (
+from sklearn_pnl.encoding.manifolds import (
     EtaManifold,
     FiberManifold,
     MixtureManifold,
     ThetaManifold,
 )
+from sklearn_pnl.geometry import Poset, TensorPoset, complete, kl_divergence
+from sklearn_pnl.methods.draws import KernelDraws
 
 
 def encoder(order=1, **params):
@@ -500,8 +502,8 @@ MISTAKES = [
     (lambda X, y: rake(table(X), {"city": [5, 9]}), "dict or Series of level"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
      "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
-    (lambda X, y: geometry.rake(np.ones((2, 3)), {(): 6.0}), "n_modes=2 makes modes"),
-    (lambda X, y: geometry.rake(np.ones((2, 2)), [[1, 2]]), "dict by modes"),
+    (lambda X, y: geometry.rake_array(np.ones((2, 3)), {(): 6.0}), "n_modes=2 makes"),
+    (lambda X, y: geometry.rake_array(np.ones((2, 2)), [[1, 2]]), "dict by modes"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
      r"Margin \(0,\) asks for .*The margins disagree, or"),
@@ -587,8 +589,8 @@ USES = [
     (lambda: compare_samples(SMALL.data, SMALL), "X_new"),
     (lambda: calibrate(MASKED, {0: 7.0}), "X"),
     (lambda: adjust(MASKED, ColumnConstraint(0, lower=0)), "X"),
-    (lambda: geometry.rake(SMALL, {(0,): [3, 7]}), "tables"),
-    (lambda: geometry.rake(SMALL.data, {(0,): ENDS}), r"margin \(0,\)"),
+    (lambda: geometry.rake_array(SMALL, {(0,): [3, 7]}), "tables"),
+    (lambda: geometry.rake_array(SMALL.data, {(0,): ENDS}), r"margin \(0,\)"),
     (lambda: kl_divergence(SMALL.data, q=SMALL), "An array"),
     (
         lambda: complete(SMALL.data, SQUARE, SQUARE.order == 1, reference=SMALL),

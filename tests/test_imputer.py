@@ -13,7 +13,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pnl import ColumnConstraint, ManyBodyImputer
+from sklearn_pnl import ManyBodyImputer
+from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.geometry import TensorPoset, complete, order_mask, tree_poset
 
 

@@ -13,13 +13,13 @@ import sklearn_pnl
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
-    ColumnConstraint,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl._runtime import threads
+from sklearn_pnl._utils import threads
+from sklearn_pnl.control import ColumnConstraint
 
 ROOT = sklearn_pnl.__path__[0]
 rng = np.random.default_rng(0)

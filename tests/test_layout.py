@@ -75,28 +75,54 @@ def libraries(name):
 @pytest.mark.parametrize("name", in_part("geometry"))
 def test_geometry_is_a_leaf_of_numpy_and_scipy(name):
     ours = {each for each in IMPORTS[name] & MODULES if part_of(each) != "geometry"}
-    assert ours <= {"sklearn_pnl._runtime.masked", "sklearn_pnl._runtime.arrays"}
+    assert ours <= {"sklearn_pnl._utils.masked", "sklearn_pnl._utils.arrays"}
     others = libraries(name) - set(sys.stdlib_module_names)
     assert others <= {"numpy", "scipy"}
     # It neither warns nor draws.
     assert not {"warnings", "logging", "random"} & libraries(name)
 
 
-LOW = {"_runtime", "frames", "geometry"}
+# Each part imports only parts that come before it. ``geometry`` needs few of them.
+ORDER = [
+    "_utils",
+    "geometry",
+    "frames",
+    "compare",
+    "control",
+    "encoding",
+    "reshape",
+    "projectors",
+    "methods",
+    "filling",
+    "imputer",
+    "loglinear",
+    "prior_correction",
+    "augmenter",
+    "sampler",
+    "regression",
+]
 
 
-@pytest.mark.parametrize(
-    ("part", "below"),
-    [
-        ("_runtime", set()),
-        ("frames", {"_runtime"}),
-        ("constraints", LOW),
-        ("calibration", {*LOW, "constraints"}),
-        ("compare", {"_runtime", "frames"}),
-    ],
-)
-def test_parts_import_what_is_below_them(part, below):
-    assert imported_parts(part) <= below
+def test_the_order_names_every_part():
+    assert sorted(ORDER) == sorted({part_of(name) for name in MODULES} - {""})
+
+
+@pytest.mark.parametrize("part", ORDER)
+def test_parts_import_what_is_below_them(part):
+    assert imported_parts(part) <= set(ORDER[: ORDER.index(part)])
+
+
+def test_the_top_is_small():
+    top = {path.stem for path in ROOT.glob("*.py")} - {"__init__"}
+    assert len(top) <= 12
+    assert len(sklearn_pnl.__all__) <= 13
+
+
+@pytest.mark.parametrize("name", sklearn_pnl.__all__)
+def test_public_objects_name_a_module_that_can_be_imported(name):
+    value = getattr(sklearn_pnl, name)
+    module = getattr(value, "__module__", value.__name__)
+    assert module in MODULES and "._" not in module
 
 
 def test_there_are_no_cycles():

@@ -25,9 +25,12 @@ from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import QuantileTransformer
 
 import sklearn_pnl as pnl
-from sklearn_pnl import ColumnConstraint, draws, geometry, manifolds
-from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl import control, geometry
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.encoding import manifolds
 from sklearn_pnl.geometry import TensorPoset, chain_poset
+from sklearn_pnl.methods import draws
+from sklearn_pnl.methods.draws import KernelDraws
 
 pd = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
@@ -392,7 +395,7 @@ function(
 )
 function(
     "adjust",
-    pnl.adjust,
+    control.adjust,
     {"X": TABLE, "constraints": ColumnConstraint(PARTS, equal=1.02 * TOTAL)},
     {
         "constraints": [LEAST],
@@ -404,7 +407,7 @@ function(
 )
 function(
     "calibrate",
-    pnl.calibrate,
+    control.calibrate,
     {"X": TABLE, "totals": {0: 1.05 * TABLE["x"].sum()}},
     SOLVER
     | {
@@ -418,13 +421,13 @@ function(
 )
 function(
     "calibrate, whole numbers",
-    pnl.calibrate,
+    control.calibrate,
     {"X": LEVELS, "totals": MARGINS, "integer": True, "strict": False},
     {"time_limit": [1e-9]},
 )
 function(
     "calibrate, contradictions",
-    pnl.calibrate,
+    control.calibrate,
     {"X": TABLE, "totals": {0: -1.0}, "strict": False},
     {"strict": [True]},
 )
@@ -432,20 +435,20 @@ TABLE_OF_P = {"table": P[..., 0]}
 MARGINS_OF_P = {(0,): [3.0, 4.0], (1,): [2.0, 4.0, 1.0]}
 function(
     "rake",
-    pnl.rake,
+    control.rake,
     TABLE_OF_P | {"margins": MARGINS_OF_P},
     SOLVER | {"values": ["count"]},
     **REACHED,
 )
 function(
     "rake, contradictions",
-    pnl.rake,
+    control.rake,
     TABLE_OF_P | {"margins": MARGINS_OF_P | {(1,): [9.0, 4.0, 1.0]}, "strict": False},
     {"strict": [True]},
 )
 function(
     "column_total",
-    pnl.column_total,
+    control.column_total,
     {"of": "x", "equal": 45.0},
     {"equal": [46.0], "lower": [1.0], "upper": [50.0], "rtol": [0.1], "mean": [True]},
 )
@@ -513,7 +516,7 @@ for key, given, others in (
     function(key, getattr(geometry, key.split(",")[0]), given, others)
 function(
     "rake of arrays",
-    geometry.rake,
+    geometry.rake_array,
     {"tables": P[:, :2, 0], "margins": {(0,): np.array([3.0, 4.0])}},
     SOLVER | {"n_modes": [2]},
     **REACHED,
@@ -652,6 +655,7 @@ def test_all_that_is_public_has_a_case():
     called |= {own(pnl.Lines.fit), own(pnl.Codes.fit)}
     public = [getattr(pnl, name) for name in pnl.__all__]
     public += [getattr(geometry, name) for name in geometry.__all__]
+    public += [getattr(control, name) for name in control.__all__]
     for module in (draws, manifolds):
         public += filter(inspect.isclass, vars(module).values())
     estimators = {

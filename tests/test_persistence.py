@@ -14,16 +14,16 @@ from sklearn.base import clone
 
 from sklearn_pnl import (
     Codes,
-    ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.encoding.manifolds import EtaManifold
 from sklearn_pnl.geometry import Poset, tree_poset
-from sklearn_pnl.manifolds import EtaManifold
+from sklearn_pnl.methods.draws import KernelDraws
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 6))

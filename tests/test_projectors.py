@@ -22,6 +22,12 @@ from sklearn_pnl import (
     PNLAugmenter,
     PrimeFactorReshaper,
 )
+from sklearn_pnl.encoding.manifolds import (
+    EtaManifold,
+    FiberManifold,
+    MixtureManifold,
+    ThetaManifold,
+)
 from sklearn_pnl.geometry import (
     Poset,
     RakingError,
@@ -33,12 +39,6 @@ from sklearn_pnl.geometry import (
     prob_from_theta,
     theta_from_prob,
     tree_poset,
-)
-from sklearn_pnl.manifolds import (
-    EtaManifold,
-    FiberManifold,
-    MixtureManifold,
-    ThetaManifold,
 )
 
 SEEDS = [0, 1, 2]

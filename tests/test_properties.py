@@ -16,14 +16,8 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.promises import fuzz
-from sklearn_pnl import (
-    Codes,
-    ColumnConstraint,
-    Lines,
-    PNLAugmenter,
-    find_equalities,
-)
-from sklearn_pnl.draws import MixupDraws
+from sklearn_pnl import Codes, Lines, PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint, find_equalities
 from sklearn_pnl.geometry import (
     Poset,
     TensorPoset,
@@ -34,6 +28,7 @@ from sklearn_pnl.geometry import (
     prob_from_theta,
     theta_from_prob,
 )
+from sklearn_pnl.methods.draws import MixupDraws
 
 pytest.importorskip("hypothesis", reason="hypothesis is missing")
 

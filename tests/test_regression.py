@@ -12,14 +12,9 @@ from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_pnl import (
-    Codes,
-    ColumnConstraint,
-    Lines,
-    PNLAugmenter,
-    PNLRegressionSampler,
-)
-from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl import Codes, Lines, PNLAugmenter, PNLRegressionSampler
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.methods.draws import KernelDraws
 from sklearn_pnl.regression import density
 
 SEEDS = [0, 1, 2]

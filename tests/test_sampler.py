@@ -24,16 +24,15 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from sklearn_pnl import (
     Codes,
-    ColumnConstraint,
     Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.constraints import Infeasibility
-from sklearn_pnl.draws import KernelDraws, MixupDraws
-from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
+from sklearn_pnl.control import ColumnConstraint, Infeasibility
+from sklearn_pnl.encoding.manifolds import MixtureManifold, ThetaManifold
+from sklearn_pnl.methods.draws import KernelDraws, MixupDraws
 
 SEEDS = [0, 1, 2]
 COUNTS = {0: 40, 1: 12, 2: 20}

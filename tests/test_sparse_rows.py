@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import LinearConstraint
 from sklearn import config_context
 
-from sklearn_pnl import ColumnConstraint, Lines, PNLAugmenter, PNLSampler
+from sklearn_pnl import Lines, PNLAugmenter, PNLSampler
+from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.frames import table as tables
 
 FORMS = [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array]

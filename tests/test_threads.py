@@ -9,8 +9,9 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import sklearn_pnl
-from sklearn_pnl._runtime import threads
-from sklearn_pnl._runtime.threads import limited, one_blas_thread
+from sklearn_pnl import control
+from sklearn_pnl._utils import threads
+from sklearn_pnl._utils.threads import limited, one_blas_thread
 
 
 def blas_threads():
@@ -94,7 +95,7 @@ METHODS = {
     "PNLSampler": ["fit", "fit_resample"],
 }
 FUNCTIONS = {
-    "adjust": {"constraints": sklearn_pnl.ColumnConstraint(0, upper=1.9)},
+    "adjust": {"constraints": control.ColumnConstraint(0, upper=1.9)},
     "calibrate": {"totals": {0: 30.0}},
     "compare_samples": {"X_new": X[::-1]},
     "find_equalities": {},
@@ -106,7 +107,7 @@ DOORS = [f"{name}.{method}" for name, methods in METHODS.items() for method in m
 @pytest.mark.parametrize("door", [*DOORS, *FUNCTIONS])
 def test_a_call_limits_threads_once_from_its_start_to_its_end(door, monkeypatch):
     name, _, method = door.partition(".")
-    call = getattr(sklearn_pnl, name)
+    call = getattr(sklearn_pnl, name, None) or getattr(control, name)
     rows = X.reshape(20, 2, 2) if name == "LogLinearModel" else X
     arguments = (rows, Y) if "Sampler" in name else (rows,)
     if method:

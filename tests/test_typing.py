@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_pnl
-from sklearn_pnl import compare, constraints, draws, geometry, manifolds
+from sklearn_pnl import compare, control, encoding, geometry, methods
 
 ROOT = Path(sklearn_pnl.__file__).parent
 
@@ -19,13 +19,13 @@ PROGRAM = """\
 import numpy as np
 from scipy.optimize import LinearConstraint
 from sklearn_pnl import (
-    Codes, ColumnConstraint, Lines, ManyBodyProjector, PNLAugmenter,
-    PNLRegressionSampler, PNLSampler, find_equalities)
-from sklearn_pnl.draws import MixupDraws
-from sklearn_pnl.manifolds import FiberManifold
+    Codes, Lines, ManyBodyProjector, PNLAugmenter, PNLRegressionSampler, PNLSampler)
+from sklearn_pnl.control import ColumnConstraint, find_equalities
+from sklearn_pnl.methods import MixupDraws
+from sklearn_pnl.encoding import FiberManifold
 from sklearn_pnl.geometry import (
     TensorPoset, energy_decomposition, linear_projection, many_body_projection,
-    mixed_projection, order_mask, rake, theta_from_prob, tree_poset)
+    mixed_projection, order_mask, rake_array, theta_from_prob, tree_poset)
 
 X = np.ones((5, 6))
 whole = LinearConstraint(np.ones(6), 6, 6)
@@ -43,7 +43,7 @@ poset = tree_poset([-1, 0, 0])
 p = many_body_projection([0.2, 0.3, 0.5], poset, order=1).prob
 print(theta_from_prob(p, poset).sum(), energy_decomposition(p, poset, [1, [1, 2]]))
 print(mixed_projection(p, None, order_mask(poset, 1), poset).n_iter)
-print(rake(np.ones((2, 2)), {(0,): [1, 2], (): 3}, strict=False).tables.sum())
+print(rake_array(np.ones((2, 2)), {(0,): [1, 2], (): 3}, strict=False).tables.sum())
 print(linear_projection([[1.0, 2.0]], [[1, 1]], 3, [4]).reasons)
 
 PNLAugmenter(k_neighbors="five")  # wrong
@@ -59,24 +59,24 @@ augmenter.sample(3, infeasible="skip")  # wrong
 ColumnConstraint(1.5, 3)  # wrong
 TensorPoset(("2", "3"))  # wrong
 mixed_projection(p, None, [1], poset, tol="small")  # wrong
-rake([[1]], [(0,), [1]])  # wrong
+rake_array([[1]], [(0,), [1]])  # wrong
 find_equalities(X).nothing  # wrong
 """
 
 
 def public_functions():
     """Functions, methods and properties by their public names."""
-    for module in (sklearn_pnl, geometry, draws, manifolds, constraints, compare):
+    for module in (sklearn_pnl, geometry, methods, encoding, control, compare):
         public = [name for name in vars(module) if name[0].isupper()]
         for name in getattr(module, "__all__", public):
             value = getattr(module, name)
             if inspect.isclass(value) and value.__module__.startswith("sklearn_pnl"):
-                yield from methods(value)
+                yield from methods_of(value)
             elif inspect.isfunction(value):
                 yield f"{module.__name__}.{name}", value
 
 
-def methods(owner):
+def methods_of(owner):
     for name, value in vars(owner).items():
         if name.startswith("_") and name != "__init__":
             continue

@@ -13,7 +13,7 @@ from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.fixes import parse_version
 
 import sklearn_pnl as pnl
-from sklearn_pnl import geometry
+from sklearn_pnl import control, geometry
 
 pd = pytest.importorskip("pandas")
 N = 60
@@ -59,6 +59,7 @@ def prior_corrected():
     )
 
 
+AT_LEAST_ONE = control.ColumnConstraint({0: 1}, lower=1)
 TABLES = {
     "PNLSampler": lambda X: pnl.PNLSampler().fit_resample(X, LABELS),
     "PNLRegressionSampler": lambda X: pnl.PNLRegressionSampler().fit_resample(
@@ -79,9 +80,9 @@ TABLES = {
 ARRAYS = {
     "X": {
         **TABLES,
-        "adjust": lambda X: pnl.adjust(X, pnl.ColumnConstraint({0: 1}, lower=1)),
-        "calibrate": lambda X: pnl.calibrate(X, {0: 100.0}),
-        "find_equalities": pnl.find_equalities,
+        "adjust": lambda X: control.adjust(X, AT_LEAST_ONE),
+        "calibrate": lambda X: control.calibrate(X, {0: 100.0}),
+        "find_equalities": control.find_equalities,
         "compare_samples": lambda X: pnl.compare_samples(X, ROWS),
         "PrimeFactorReshaper.inverse_transform": lambda X: (
             pnl.PrimeFactorReshaper().fit(ROWS).inverse_transform(X)
@@ -130,8 +131,8 @@ def test_what_is_no_table_is_refused_by_name(door, kind):
 MEASURES = {
     "measures": lambda x: geometry.complete(x, geometry.TensorPoset((3,)), PARTS),
     "An array": lambda x: geometry.kl_divergence(x, ROWS),
-    "tables": lambda x: geometry.rake(x, {(0,): np.ones(3)}),
-    "margin": lambda x: geometry.rake(ROWS, {(0, 1): x}),
+    "tables": lambda x: geometry.rake_array(x, {(0,): np.ones(3)}),
+    "margin": lambda x: geometry.rake_array(ROWS, {(0, 1): x}),
 }
 
 
@@ -147,7 +148,7 @@ SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))
     ("name", "call"),
     [
         ("levels", lambda: geometry.deviance_tests(SHARES, POSET, 1)),
-        ("margins", lambda: geometry.rake(SHARES, None)),
+        ("margins", lambda: geometry.rake_array(SHARES, None)),
         ("ridge", lambda: geometry.complete(SHARES, POSET, SHARES > 0, ridge=-1.0)),
         (
             "reference",

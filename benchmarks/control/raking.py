@@ -14,8 +14,8 @@ import pandas as pd
 from ipfn.ipfn import ipfn
 from threadpoolctl import threadpool_limits
 
-import sklearn_pnl
-from sklearn_pnl.geometry import rake
+from sklearn_pnl.control import rake
+from sklearn_pnl.geometry import rake_array
 
 from ..speed.scores import score
 from ..speed.timing import seconds
@@ -84,8 +84,8 @@ def compare(job, tables, margins, wanted):
     theirs = with_ipfn(tables, margins)
     slow = perf_counter() - start
     tol = residual_of(theirs, margins)
-    found = rake(tables, margins, tol=tol)
-    fast = np.median([seconds(lambda: rake(tables, margins, tol=tol))
+    found = rake_array(tables, margins, tol=tol)
+    fast = np.median([seconds(lambda: rake_array(tables, margins, tol=tol))
                       for _ in range(REPEATS)])  # fmt: skip
     note = (
         f"{slow:.3g} s against {fast:.3g} s; residuals {tol:.1e} and "
@@ -116,7 +116,7 @@ def labelled(rng, n_levels, wanted):
 
     def ours():
         table = frame.set_index(names)["total"]
-        return sklearn_pnl.rake(table, margins, tol=PRECISION).tables.reset_index()
+        return rake(table, margins, tol=PRECISION).tables.reset_index()
 
     slow, fast = seconds(theirs), min(seconds(ours) for _ in range(REPEATS))
     gaps = [
@@ -142,7 +142,7 @@ def signed(rng, length):
     targets = [dict(zip(names, s, strict=True)) for s in sums]
 
     def ours():
-        return sklearn_pnl.rake(cells.stack(), dict(zip("ab", targets, strict=True)))
+        return rake(cells.stack(), dict(zip("ab", targets, strict=True)))
 
     fast = min(seconds(ours) for _ in range(REPEATS))
     found = ours().tables.to_numpy().reshape(start.shape)

@@ -15,7 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, identity
 from threadpoolctl import threadpool_limits
 
-from sklearn_pnl import calibrate
+from sklearn_pnl.control import calibrate
 
 from ..speed.scores import score
 from ..speed.timing import interleaved, peak, seconds

@@ -3,8 +3,8 @@
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_pnl import Codes, PrimeFactorReshaper
+from sklearn_pnl.encoding import ThetaManifold
 from sklearn_pnl.geometry import TensorPoset, order_mask
-from sklearn_pnl.manifolds import ThetaManifold
 
 
 def recipe(experiment):

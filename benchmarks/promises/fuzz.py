@@ -17,7 +17,8 @@ import polars as pl
 from joblib import Parallel, delayed
 from scipy.sparse import csr_array, issparse
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, column_total
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.control import ColumnConstraint, column_total
 
 from ..tables import markdown, write_csv
 

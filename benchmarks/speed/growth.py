@@ -112,7 +112,7 @@ def augment(X):
 
 
 def sample_one_value(data):
-    from sklearn_pnl import ColumnConstraint
+    from sklearn_pnl.control import ColumnConstraint
 
     augmenter, X = data
     wanted = ColumnConstraint("wage", lower=3_000)
@@ -120,7 +120,7 @@ def sample_one_value(data):
 
 
 def sample_value_per_row(data):
-    from sklearn_pnl import ColumnConstraint
+    from sklearn_pnl.control import ColumnConstraint
 
     augmenter, X = data
     wanted = ColumnConstraint("wage", equal=X["wage"].to_numpy()[::-1])
@@ -134,7 +134,7 @@ def sample_totals(data):
 
 def totals(X):
     """A mean, a sum, and counts of a category."""
-    from sklearn_pnl import column_total
+    from sklearn_pnl.control import column_total
 
     counts = {"x": len(X) // 2, "y": len(X) // 4, "z": len(X) // 4}
     mean = column_total("wage", 3_100, mean=True)
@@ -142,25 +142,25 @@ def totals(X):
 
 
 def adjust_constraints(X):
-    from sklearn_pnl import ColumnConstraint, adjust
+    from sklearn_pnl.control import ColumnConstraint, adjust
 
     return adjust(X, ColumnConstraint({"a": 1, "b": -1}, lower=0))
 
 
 def adjust_totals(X):
-    from sklearn_pnl import adjust, column_total
+    from sklearn_pnl.control import adjust, column_total
 
     return adjust(X, totals=column_total("wage", 3_100, mean=True))
 
 
 def weigh(X, **settings):
-    from sklearn_pnl import calibrate
+    from sklearn_pnl.control import calibrate
 
     return calibrate(X, totals(X), **settings)
 
 
 def weigh_by_integers(X):
-    from sklearn_pnl import calibrate
+    from sklearn_pnl.control import calibrate
 
     counts = {"x": len(X), "y": len(X) // 2, "z": len(X) // 2}
     return calibrate(X, {"kind": counts}, integer=True)
@@ -179,7 +179,7 @@ def compare(data):
 
 
 def find(X):
-    from sklearn_pnl import find_equalities
+    from sklearn_pnl.control import find_equalities
 
     return find_equalities(X)
 

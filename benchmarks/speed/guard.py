@@ -13,8 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,15 @@ STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 # Shorter work is repeated within a measurement.
 SHORTEST = 0.1
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def first_of(*names):
+    """Return the first of several objects of the package that a state of it has."""
+    for name in names:
+        module, _, attribute = f"sklearn_pnl.{name}".rpartition(".")
+        with suppress(ImportError, AttributeError):
+            return getattr(import_module(module), attribute)
+    raise ImportError(f"None of {', '.join(names)} is in this state of sklearn_pnl.")
 
 
 # --- the jobs: data made here, then what is timed, and what it is held against ---
@@ -111,8 +121,7 @@ def one_row(encode):
 
 def raking():
     """A table of 50 x 50 x 10 to its three pairs of margins."""
-    from sklearn_pnl.geometry import rake
-
+    rake = first_of("geometry.rake_array", "geometry.rake")
     rng = np.random.default_rng(0)
     tables = rng.gamma(1.0, size=(2, 50, 50, 10))
     seed, wanted = tables / tables.sum(axis=(1, 2, 3), keepdims=True)
@@ -175,8 +184,7 @@ def wide_frame():
 
 def equalities():
     """The search for equalities in 60 columns, three of them totals."""
-    from sklearn_pnl import find_equalities
-
+    find_equalities = first_of("control.find_equalities", "find_equalities")
     X = np.random.default_rng(0).gamma(1.0, size=(2_000, 60))
     for total in (0, 20, 40):
         X[:, total] = X[:, total + 1 : total + 20].sum(axis=1)
@@ -185,8 +193,9 @@ def equalities():
 
 def constrained():
     """New rows with a column given."""
-    from sklearn_pnl import ColumnConstraint, PNLAugmenter
+    from sklearn_pnl import PNLAugmenter
 
+    ColumnConstraint = first_of("control.ColumnConstraint", "ColumnConstraint")
     X = np.random.default_rng(0).gamma(2.0, size=(1_000, 10))
     X[:, 0] = X[:, 1:].sum(axis=1)
     asked = ColumnConstraint(0, equal=20.0)
@@ -196,8 +205,9 @@ def constrained():
 
 def cents():
     """New rows of amounts in cents with their total given."""
-    from sklearn_pnl import ColumnConstraint, PNLAugmenter
+    from sklearn_pnl import PNLAugmenter
 
+    ColumnConstraint = first_of("control.ColumnConstraint", "ColumnConstraint")
     parts = np.random.default_rng(0).integers(100, 30_000, (500, 4))
     X = np.column_stack([parts, parts.sum(axis=1)]) / 100
     asked = ColumnConstraint(4, equal=400.01)

@@ -24,7 +24,7 @@ import numpy as np
 from paper_images import CIFAR_NAMES, closest, load_images, show_rows, tell
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector, PrimeFactorReshaper
-from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
+from sklearn_pnl.encoding import MixtureManifold, ThetaManifold
 
 N_TRAIN, N_NEW = 200, 10
 X, y = load_images("cifar10")

@@ -16,7 +16,7 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import Codes, PNLAugmenter
-from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl.methods import KernelDraws
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")

@@ -29,8 +29,8 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
+from sklearn_pnl.encoding import MixtureManifold
 from sklearn_pnl.geometry import TensorPoset
-from sklearn_pnl.manifolds import MixtureManifold
 
 SHAPE, N_TRAIN, N_NEW, K = (7, 2, 2, 7, 2, 2), 2000, 20, 8
 X, y = load_images("mnist")

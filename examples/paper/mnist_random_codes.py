@@ -18,7 +18,7 @@ from paper_images import load_images, show_rows, tell
 from sklearn.metrics import pairwise_distances
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
-from sklearn_pnl.manifolds import MixtureManifold
+from sklearn_pnl.encoding import MixtureManifold
 
 SHAPE, N_TRAIN, N_NEW = (7, 2, 2, 7, 2, 2), 2000, 200
 X, y = load_images("mnist")

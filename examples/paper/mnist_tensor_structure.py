@@ -21,8 +21,8 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
+from sklearn_pnl.encoding import MixtureManifold, ThetaManifold
 from sklearn_pnl.geometry import TensorPoset
-from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
 
 N_TRAIN, N_NEW = 60, 10
 X, y = load_images("mnist")

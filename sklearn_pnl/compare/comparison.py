@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import validate_params
 
-from .._runtime.reports import TableReport
-from .._runtime.threads import one_blas_thread
-from .._runtime.typing import Rows, Seed
-from .._runtime.validation import TWO_OR_MORE, InstanceWith, as_random_state
+from .._utils.reports import TableReport
+from .._utils.threads import one_blas_thread
+from .._utils.typing import Rows, Seed
+from .._utils.validation import TWO_OR_MORE, InstanceWith, as_random_state
 from . import features, nearness
 from .detection import detect
 from .features import FeatureComparison

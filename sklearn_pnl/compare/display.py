@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from .._runtime.typing import Rows
-from .._runtime.validation import check_count
+from .._utils.typing import Rows
+from .._utils.validation import check_count
 from .comparison import SampleComparison, compare_samples
 from .findings import summarise
 from .nearness import CLOSE

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import betabinom, ks_2samp, t
 
-from .._runtime.reports import TableReport
-from .._runtime.validation import unheard
+from .._utils.reports import TableReport
+from .._utils.validation import unheard
 from .findings import LEVEL, NOTHING, TOO_FEW, judge, no_finding
 
 

@@ -14,10 +14,10 @@ from math import prod
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from .._runtime.validation import check_finite, unheard
+from .._utils.validation import check_finite, unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
-from ..frames.columns import as_rows
+from ..frames.containers import as_rows
 from ..frames.table import ColumnTable
 
 # Said of a column without numbers in an array.

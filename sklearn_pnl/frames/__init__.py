@@ -5,7 +5,7 @@ converts values to floats and back, and ``categories`` encodes categories. ``tab
 combines these modules into a table of rows, and ``target`` reads targets and groups.
 """
 
-from .columns import columns_of, is_frame
+from .containers import columns_of, is_frame
 from .table import TableReader, read_table, warn_extreme_values
 from .target import read_classes, read_groups, read_target, read_weights
 

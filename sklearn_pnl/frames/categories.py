@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from .._runtime.masked import is_missing
+from .._utils.masked import is_missing
 
 
 def level_codes(values):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
-from .._runtime.validation import (
+from .._utils.validation import (
     check_finite,
     errors_naming,
     refuse_device,
@@ -19,8 +19,8 @@ from .._runtime.validation import (
     warn_user,
 )
 from .categories import level_codes
-from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
-from .values import NAMES, kind_of, share_scales
+from .containers import ArrayColumns, column_of, columns_of, is_frame, places_of
+from .number_types import NAMES, kind_of, share_scales
 
 _NO_NUMBERS = (
     "holds no numbers. Name it in categorical_features ('auto' names all such columns "

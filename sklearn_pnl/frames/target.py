@@ -10,11 +10,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight
 
-from .._runtime.masked import are_missing
-from .._runtime.validation import as_array, check_finite, errors_naming
+from .._utils.masked import are_missing
+from .._utils.validation import as_array, check_finite, errors_naming
 from .categories import level_codes
-from .columns import columns_of, is_frame
-from .readers import TypedColumn
+from .column_types import TypedColumn
+from .containers import columns_of, is_frame
 from .table import ColumnTable
 
 _NO_TARGET = (

@@ -35,7 +35,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.arrays import exp_over, is_foreign, namespace, row_sums, take, to_host
+from .._utils.arrays import exp_over, is_foreign, namespace, row_sums, take, to_host
 from .posets.elements import (
     as_doubles,
     as_floats,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.arrays import at_least, namespace, reshaped
+from .._utils.arrays import at_least, namespace, reshaped
 from .posets.elements import as_doubles, as_floats, together
 
 __all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]

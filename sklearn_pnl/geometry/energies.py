@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.arrays import namespace, to_host
+from .._utils.arrays import namespace, to_host
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .many_body.projections import mixed_projection
 from .posets.protocol import PosetProtocol

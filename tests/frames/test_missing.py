@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from _containers import equal, in_container, read, there_and_back
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl import calibrate
+from sklearn_pnl.control import calibrate
 
 pd = pytest.importorskip("pandas")
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from _containers import equal, in_container, read, there_and_back
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter
-from sklearn_pnl.frames.values import step_of_time
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.frames.number_types import step_of_time
 
 pd = pytest.importorskip("pandas")
 

@@ -16,7 +16,7 @@ from sklearn_pnl.geometry import (
     mixed_projection,
     order_mask,
     product_poset,
-    rake,
+    rake_array,
 )
 from sklearn_pnl.geometry.many_body.bases import ScaledBasis
 from sklearn_pnl.geometry.many_body.solvers import GeneralSolver, TiltSolver
@@ -178,7 +178,7 @@ def test_structural_zeros_stay_and_need_no_mass():
     table *= reference
     found = complete(table, poset, poset.order == 1, reference=reference, tol=1e-11)
     margins = {(0,): table.sum(axis=1), (1,): table.sum(axis=0)}
-    assert_allclose(found.measure, rake(reference, margins).tables, atol=1e-7)
+    assert_allclose(found.measure, rake_array(reference, margins).tables, atol=1e-7)
     assert_array_equal(np.diag(found.measure), 0)
 
 
@@ -192,7 +192,7 @@ def test_zeros_of_a_reference_stay_in_every_projection():
     for solver in (tilt, general):
         found = solver.project(target, reference, tol=1e-10)
         margins = {(0,): target.sum(axis=1), (1,): target.sum(axis=0)}
-        assert_allclose(found.prob, rake(reference, margins).tables, atol=1e-8)
+        assert_allclose(found.prob, rake_array(reference, margins).tables, atol=1e-8)
     closed = mixed_projection(target, reference, poset.order == 2, poset)
     assert closed.converged
     assert_array_equal(closed.prob[reference == 0], 0)

@@ -5,7 +5,7 @@ import pytest
 from _namespaces import NAMESPACES, assert_same
 
 from sklearn_pnl import geometry
-from sklearn_pnl._runtime import arrays
+from sklearn_pnl._utils import arrays
 from sklearn_pnl.geometry import Poset, TensorPoset, order_mask
 
 SHAPES = [(3, 4), (20, 3), (2, 3, 2), (2, 2, 2, 2, 3), (5,)]

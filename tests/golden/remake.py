@@ -12,14 +12,14 @@ import numpy as np
 
 from sklearn_pnl import (
     Codes,
-    ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
 )
-from sklearn_pnl.draws import KernelDraws
-from sklearn_pnl.manifolds import EtaManifold
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.encoding.manifolds import EtaManifold
+from sklearn_pnl.methods.draws import KernelDraws
 
 FILE = Path(__file__).with_name("rows.json")
 SEEDS = 0, 1, 2

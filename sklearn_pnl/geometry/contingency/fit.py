@@ -34,7 +34,7 @@ from scipy.linalg import pinv
 from scipy.special import xlogy
 from scipy.stats import chi2
 
-from ..._runtime.arrays import to_host
+from ..._utils.arrays import to_host
 from ..convex.optimize import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence

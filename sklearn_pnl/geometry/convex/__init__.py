@@ -11,7 +11,7 @@ Three things, each of which appears once:
     place of expectations on a poset. Solved in the dual, where each constraint has one
     multiplier, for many rows that share ``A`` at once.
 
-:func:`rake`
+:func:`rake_array`
     Tables with given margins, nearest to given tables in Kullback-Leibler divergence:
     the same with 0 and 1 as coefficients, which sweeps over the margins solve without a
     matrix (iterative proportional fitting: Deming and Stephan 1940). That loop is
@@ -33,12 +33,12 @@ or else the residual of all.
 """
 
 from .affine import LinearProjection, linear_projection
-from .raking import Raking, RakingError, rake
+from .raking import Raking, RakingError, rake_array
 
 __all__ = [
     "LinearProjection",
     "Raking",
     "RakingError",
     "linear_projection",
-    "rake",
+    "rake_array",
 ]

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from ..._runtime.arrays import largest, some_rows
+from ..._utils.arrays import largest, some_rows
 from ..posets.elements import numbers
 from .optimize import Report, newton
 from .reach import box_reach, span
@@ -101,7 +101,7 @@ class LinearProjection(Report):
     See Also
     --------
     linear_projection : Rows to linear equations and ranges.
-    rake : Tables with given margins.
+    rake_array : Tables with given margins.
     """
 
     measure: np.ndarray
@@ -168,7 +168,7 @@ def linear_projection(
     See Also
     --------
     LinearProjection : What a linear projection found.
-    rake : Tables with given margins.
+    rake_array : Tables with given margins.
     mixed_projection : The problem that all projections are.
 
     References

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import at_most, constant, filled, largest, namespace, reshaped
+from ..._utils.arrays import at_most, constant, filled, largest, namespace, reshaped
 from .marginals import flat_margin, indicators_of, is_small
 
 

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from ..._runtime.arrays import constant, namespace, reshaped, row_sums
+from ..._utils.arrays import constant, namespace, reshaped, row_sums
 
 # Entries of the largest matrix of indicators of single modes that is cached.
 _LARGEST_INDICATORS = 2**22

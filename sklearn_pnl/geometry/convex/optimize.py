@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from ..._runtime.arrays import (
+from ..._utils.arrays import (
     DEVICE_BLOCKS,
     at_least,
     cast,

@@ -22,7 +22,7 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._runtime.arrays import BLOCK_CELLS, largest, slices
+from ..._utils.arrays import BLOCK_CELLS, largest, slices
 from ..posets.elements import non_negative
 from .affine import linear_projection
 from .fitting import fit_margins
@@ -37,7 +37,7 @@ class RakingError(ValueError):
 
     See Also
     --------
-    rake : Tables with given margins.
+    rake_array : Tables with given margins.
     Raking : What raking found.
     """
 
@@ -66,7 +66,7 @@ class Raking:
 
     See Also
     --------
-    rake : Tables with given margins.
+    rake_array : Tables with given margins.
     RakingError : Raised where margins are infeasible.
     """
 
@@ -77,7 +77,7 @@ class Raking:
     reasons: dict = field(default_factory=dict)
 
 
-def rake(
+def rake_array(
     tables: ArrayLike,
     margins: Mapping[tuple[int, ...], ArrayLike],
     *,
@@ -146,8 +146,8 @@ def rake(
 
     Examples
     --------
-    >>> from sklearn_pnl.geometry import rake
-    >>> found = rake([[1, 2], [3, 0]], {(0,): [5, 5], (1,): [7, 3]})
+    >>> from sklearn_pnl.geometry import rake_array
+    >>> found = rake_array([[1, 2], [3, 0]], {(0,): [5, 5], (1,): [7, 3]})
     >>> found.tables.round(6)
     array([[2., 3.],
            [5., 0.]])
@@ -211,7 +211,7 @@ def _check_tables(tables, margins, n_modes):
     keys = mode_sets(margins)
     if not keys:
         raise ValueError("margins is empty; give at least one, by its modes.")
-    advice = " Negative cells keep their sign in sklearn_pnl.rake of a Series or frame."
+    advice = " sklearn_pnl.control.rake keeps the signs of a Series or frame."
     tables = non_negative(tables, "tables", advice)
     last = max(max(modes, default=-1) for modes in keys.values())
     d = last + 1 if n_modes is None else n_modes

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.fft import dct
 from scipy.linalg import cholesky, helmert, solve_triangular
 
-from ..._runtime.arrays import (
+from ..._utils.arrays import (
     at_least,
     cast,
     filled,

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._runtime.arrays import joined, patterns_of, row_sums
-from ..._runtime.masked import check_plain
+from ..._utils.arrays import joined, patterns_of, row_sums
+from ..._utils.masked import check_plain
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative, numbers
 from ..posets.protocol import PosetProtocol
@@ -123,7 +123,7 @@ def complete(
     See Also
     --------
     mixed_projection : The problem that all projections are.
-    rake : Tables with given margins.
+    rake_array : Tables with given margins.
 
     Notes
     -----

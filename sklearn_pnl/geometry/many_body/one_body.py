@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import cast, concat, constant, filled, namespace, take, widest
+from ..._utils.arrays import cast, concat, constant, filled, namespace, take, widest
 from ..convex.marginals import indicators_of, mode_marginals
 from ..posets.interactions import cell_orders
 

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..._runtime.arrays import (
+from ..._utils.arrays import (
     BLOCK_CELLS,
     DEVICE_BLOCKS,
     concat,

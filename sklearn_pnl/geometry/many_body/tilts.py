@@ -6,14 +6,7 @@ expectations of the basis functions equal those of the target.
 
 import numpy as np
 
-from ..._runtime.arrays import (
-    namespace,
-    replaced,
-    row_dots,
-    some_rows,
-    take,
-    to_host,
-)
+from ..._utils.arrays import namespace, replaced, row_dots, some_rows, take, to_host
 from ..coordinates import tilted_exp
 
 

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
-from ..._runtime.masked import check_plain
+from ..._utils.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
+from ..._utils.masked import check_plain
 
 
 def flat_elements(poset, elements):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ..._runtime.arrays import kept, reshaped, spread, take
+from ..._utils.arrays import kept, reshaped, spread, take
 from .elements import flat_elements
 from .interactions import Interactions
 

@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._runtime.arrays import namespace, reshaped, take
+from ..._utils.arrays import namespace, reshaped, take
 from .elements import as_floats, leading_shape
 from .interactions import cell_orders, interaction_mask
 from .protocol import PosetProtocol

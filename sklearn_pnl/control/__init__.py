@@ -1,0 +1,35 @@
+"""Relations between columns, constraints and totals: what new rows must satisfy.
+
+This folder is the tool box for totals, and the public door to it. Read the modules in
+this order: ``relations`` finds what the columns of the training rows satisfy
+(``equalities``, ``value_support``); ``constraints`` and ``totals`` read what a user
+requests; ``projection`` moves single rows to the constraints, and ``sum_projection``
+moves sets of rows to the totals; ``audit`` checks the result. ``adjust`` applies the
+projections to given rows. ``calibrate`` and ``rake`` compute weights and tables that
+have given totals.
+"""
+
+from .adjusting import adjust
+from .audit import Infeasibility, SampleReport
+from .calibration import CalibrationError, CalibrationReport, calibrate, rake
+from .constraints import CONSTRAINTS, ColumnConstraint, Constraint, LinearConstraints
+from .relations import find_equalities
+from .totals import column_total
+from .value_support import ValueSupport
+
+__all__ = [
+    "CONSTRAINTS",
+    "CalibrationError",
+    "CalibrationReport",
+    "ColumnConstraint",
+    "Constraint",
+    "Infeasibility",
+    "LinearConstraints",
+    "SampleReport",
+    "ValueSupport",
+    "adjust",
+    "calibrate",
+    "column_total",
+    "find_equalities",
+    "rake",
+]

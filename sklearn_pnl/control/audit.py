@@ -1,0 +1,308 @@
+"""What rows achieve of what is asked: a last check, a report, and why they cannot."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.reports import TableReport
+from .._utils.validation import warn_missed
+from ..geometry.convex.reach import Program, span
+from .constraints import ALMOST, EPS, ROUNDINGS, TOL
+from .value_support import off_steps
+
+
+class Infeasibility(ValueError):
+    """Constraints that a row, or a set of rows, cannot meet.
+
+    Parameters
+    ----------
+    message : str
+    row : int, default=None
+        Number of the first row that cannot; None of totals of all rows.
+
+    See Also
+    --------
+    ColumnConstraint : What is asked of rows.
+    adjust : Move rows to constraints.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def within(others):
+    """Name the constraints that limit what can be reached, or else the bounds."""
+    if not others:
+        return "within the bounds of the columns"
+    shown = others if len(others) <= 4 else [*others[:3], f"{len(others) - 3} more"]
+    *most, last = shown
+    return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
+
+
+def explain_infeasible(rows, infeasible, structure, numbers=None):
+    """Find a constraint that the first infeasible row cannot satisfy, and its range.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        The best tries.
+    infeasible : ndarray of bool of shape (n,)
+    structure : Structure
+        Of these rows.
+    numbers : ndarray of int of shape (n,), default=None
+        What messages call them; None for their places.
+
+    Returns
+    -------
+    error : Infeasibility
+        To be raised.
+    """
+    i = int(np.argmax(infeasible))
+    number = i if numbers is None else int(numbers[i])
+    structure, row = structure.take_rows(i), rows[i]
+    system = structure.system(gaps=np.isnan(rows[[i]]))
+    system = replace(system, lower=system.lower.ravel(), upper=system.upper.ravel())
+    problem = f"Row {number} cannot satisfy all constraints: "
+    for whole in (False, True):
+        conflict = _program(row, system, structure, whole).conflict()
+        if conflict and conflict.nearest:
+            break
+    else:
+        missed = np.nan_to_num(np.abs(system.residual(row[None]))[0], nan=np.inf)
+        k = int(np.argmax(missed / system.scale))
+        return Infeasibility(
+            f"{problem}the best row that was found misses {system.descriptions[k]} by "
+            f"{missed[k]:.3g}. Leave this constraint out, or widen it.",
+            number,
+        )
+    k, others, n_data = conflict.k, conflict.others, len(structure.equalities)
+    is_above = conflict.nearest == [conflict.above]
+    end = (system.upper if is_above else system.lower)[k]
+    # The bounds of a single column have no room.
+    is_sum = np.count_nonzero(system.coefficients[k]) > 1
+    found, text = conflict.request(end, 0.1 * TOL * system.scale[k] * is_sum)
+    limits = within([system.descriptions[j] for j in others])
+    remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
+    if any(j >= n_data for j in others):
+        remedy += ", or leave out one of these constraints"
+    return Infeasibility(
+        f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
+        f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
+        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}.",
+        number,
+    )
+
+
+def _program(row, system, structure, whole):
+    """Build the linear programme of one row; some columns are integers or binary."""
+    gaps, steps = np.isnan(row), structure.steps
+    low, high = (np.where(gaps, 0.0, end) for end in (structure.low, structure.high))
+    unit = np.where(structure.ranges > 0, structure.ranges, np.abs(structure.least))
+    unit = np.where(unit > 0, unit, 1.0)
+    base = np.clip(np.where(gaps, 0.0, row), low, high)
+    is_whole = np.zeros(len(row), bool)
+    if whole:
+        binary = structure.binary & (low < high)
+        unit = np.where(binary, high - low, np.where(structure.is_whole, steps, unit))
+        base = np.where(structure.is_whole, np.rint(base / unit) * unit, base)
+        base, is_whole = np.where(binary, low, base), structure.is_whole | binary
+    sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
+    return Program(
+        system.coefficients, system.lower, system.upper, low, high, base, unit,
+        is_whole, room=TOL * system.scale + ROUNDINGS * EPS * sizes,
+    )  # fmt: skip
+
+
+# --- the last check ---------------------------------------------------------------
+
+
+def audit_rows(rows, structure, caller):
+    """Check the numbers of rows that leave against what they must satisfy.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        As read back from the user's container, so rounded to their types.
+    structure : Structure
+    caller : str
+        Who made the rows, for messages.
+
+    Raises
+    ------
+    Infeasibility
+        If an equality or a constraint is missed.
+
+    Warns
+    -----
+    ConvergenceWarning
+        For limits, steps and orders that are missed: by name, with the first row and
+        the number of rows.
+    """
+    # What types may change of each cell: doubles do not hold all numbers of 64 bits.
+    precision, n_equal = structure.table.precision, len(structure.equalities)
+    eps = 2 * np.maximum(precision, EPS)
+    largest = eps * np.maximum(np.abs(structure.least), np.abs(structure.most))
+    if n_equal + len(structure.constraints):
+        system = structure.system()
+        missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
+        # New rows miss equalities by what the training rows may, mixed.
+        of_columns = 2 * TOL * structure.ranges + ROUNDINGS * largest
+        of_rows = np.abs(structure.equalities.coefficients) @ of_columns
+        room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
+        for row, k in np.argwhere(missed > room):
+            is_of_data = k < n_equal
+            name = (structure.equalities.descriptions if is_of_data else system.names)[
+                k
+            ]
+            by = f"{missed[row, k]:.3g}"
+            message = f"{caller}: row {row} misses {name} by {by}."
+            raise Infeasibility(message, int(row))
+    names = structure.equalities.feature_names
+    # Values that are asked for may lie, and lead others through sums, off steps.
+    is_checked = (precision == 0) | (len(structure.constraints) == 0)
+    c = np.flatnonzero(is_checked & (structure.steps > 0))
+    missed = off_steps(rows[:, c], structure.steps[c])
+    room = ALMOST + 2 * largest[c] / structure.steps[c]
+    _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
+    if structure.breaks(rows).any():
+        low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
+        missed = np.maximum(low - rows, rows - high)
+        _warn(lambda k: f"the limits of {names[k]}", missed, rounding, caller)
+        p, q = structure.orders.T
+        # Columns that follow from larger ones round by these.
+        room = rounding + EPS * structure.ranges
+        missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
+        _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
+
+
+def _warn(name_of, missed, room, caller):
+    """Say what is missed (n, k) by more than some room, in how many rows."""
+    off = missed > room
+    if not off.any():
+        return
+    failing = np.flatnonzero(off.any(axis=0))
+    k, others = failing[0], len(failing) - 1
+    bad = np.flatnonzero(off[:, k])
+    more = f" (and {others} more such)" if others else ""
+    warn_missed(
+        f"{caller}: {len(bad)} row{'s' * (len(bad) > 1)} miss{'es' * (len(bad) == 1)} "
+        f"{name_of(k)}{more} by up to {missed[bad, k].max():.3g}; the first is row "
+        f"{bad[0]}."
+    )
+
+
+# --- in words ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleReport(TableReport):
+    """What was asked of new rows, what was achieved, and how far they moved for it.
+
+    :meth:`PNLAugmenter.sample` returns it with ``return_report=True``.
+
+    Parameters
+    ----------
+    n_rows, n_train : int
+        Numbers of new rows, and of training rows.
+    names : tuple of str
+        What was asked, in words.
+    lower, upper : ndarray of shape (k,)
+        What was asked for; of constraints with a value a row, the ends of all.
+    achieved : ndarray of shape (k,)
+        What they have. Of what is about each row, the value of the row farthest from
+        it.
+    residual : ndarray of shape (k,)
+        What is missed: of all rows as a share of the sum of absolute terms, of each row
+        as a share of the range of the largest term.
+    features : tuple of str
+        Names of the columns of numbers.
+    rms_displacement : ndarray of shape (D,)
+        How far totals moved the rows, by column: root mean square, as a share of the
+        range of the column.
+    effective_parents : float
+        ``(sum w)^2 / sum w^2`` of the weights by which rows were drawn from the
+        training rows; without totals, of how many new rows start from each of them.
+
+    See Also
+    --------
+    PNLAugmenter : Its ``sample`` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.control import SampleReport
+    >>> asked = ("the sum of a",), np.array([3.0]), np.array([3.0])
+    >>> reached = np.array([3.0]), np.zeros(1)
+    >>> print(SampleReport(20, 30, *asked, *reached, ("a", "b"), np.zeros(2), 30.0))
+    20 new rows, 1 thing asked
+    what          lower  upper  achieved  residual
+    the sum of a      3      3         3         0
+    Effective number of parents: 30.0 of 30 training rows.
+    """
+
+    n_rows: int
+    n_train: int
+    names: tuple
+    lower: NDArray
+    upper: NDArray
+    achieved: NDArray
+    residual: NDArray
+    features: tuple
+    rms_displacement: NDArray
+    effective_parents: float
+
+    def _title(self):
+        n = len(self.names)
+        return f"{self.n_rows} new rows, {n} thing{'s' * (n != 1)} asked"
+
+    def _columns(self):
+        heads = "lower", "upper", "achieved", "residual"
+        return {"what": self.names} | {head: getattr(self, head) for head in heads}
+
+    def _notes(self):
+        notes = [
+            f"Effective number of parents: {self.effective_parents:.1f} of "
+            f"{self.n_train} training rows."
+        ]
+        k = int(np.argmax(self.rms_displacement))
+        if self.rms_displacement[k] > 0:
+            notes.append(
+                f"Totals moved rows by up to {self.rms_displacement[k]:.2g} of a "
+                f"column's range (root mean square): {self.features[k]}."
+            )
+        return notes
+
+
+def report_of(structure, rows, n_train, n_parents, of_totals=None, moved=None):
+    """A report on what is asked of each row, and on totals if there are any.
+
+    Parameters
+    ----------
+    structure : Structure
+    rows : ndarray of shape (n, D)
+    n_train : int
+    n_parents : float
+        Effective number of parents.
+    of_totals : tuple, default=None
+        Names, ends, values and residuals, as :meth:`.Totals.achieved` has them.
+    moved : ndarray of shape (D,), default=None
+        How far totals moved the rows.
+    """
+    system = structure.system()
+    missed = np.abs(np.nan_to_num(system.residual(rows)))
+    worst, each = missed.argmax(axis=0), np.arange(len(system))
+    values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
+    lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
+    names = (*structure.equalities.descriptions, *structure.constraints.names)
+    residual = missed[worst, each] / system.scale
+    of_rows = names, lower.min(axis=0), upper.max(axis=0), values, residual
+    parts = [of_rows] if of_totals is None else [of_totals, of_rows]
+    names, *arrays = zip(*parts, strict=True)
+    if moved is None:
+        moved = np.zeros(len(structure.steps))
+    return SampleReport(
+        len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
+        structure.equalities.feature_names, moved, n_parents,
+    )  # fmt: skip

@@ -1,0 +1,522 @@
+"""Linear equalities of the columns that all training rows satisfy, or nearly."""
+
+from fractions import Fraction
+from itertools import compress
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from .._utils.arrays import BLOCK_CELLS, slices, some_columns
+from .._utils.blocks import ends_of, ends_seen, sample_with_ends
+from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
+
+# Columns up to which equalities of any kind are looked for; of more, and of fewer rows
+# than columns, sums of columns side by side.
+MOST_FACTORED = 1000
+
+
+class Equations(NamedTuple):
+    """Equalities ``coefficients @ x = values`` in reduced echelon form.
+
+    Pivots (k,) are a column for each, with coefficient 1, which is in no other.
+    """
+
+    coefficients: np.ndarray
+    values: np.ndarray
+    pivots: np.ndarray
+
+
+def no_equations(d):
+    """No equality about ``d`` columns."""
+    return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
+
+
+def search_equalities(rows, varies, shape, ranks, precision, steps, order):
+    """Search for equalities of the columns of rows (n, D), exact or nearly exact.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        NaN where a cell is missing.
+    varies : ndarray of bool of shape (D,) or None
+        Columns with a range (:func:`has_range`); None where cells are missing.
+    shape : tuple of int or None
+        Shape of a row of several axes: of few rows sums along each are looked for.
+    ranks : ndarray of int of shape (D,)
+        Which columns may depend on others: numbers (0) before whole numbers (1) before
+        those of two values (2).
+    precision : ndarray of shape (D,)
+        Unit roundoff of the types of the columns.
+    steps : ndarray of shape (D,)
+        What values are multiples of; 0 for any.
+    order : ndarray of int of shape (n,)
+        The random order of the rows.
+
+    Returns
+    -------
+    dependent : ndarray of int
+        Columns that others give, exactly or nearly.
+    equations : Equations
+        Those that hold exactly.
+    near : list of (int, ndarray of shape (D,))
+        A column that others nearly give, and how it follows where discrete ones, or
+        such columns later in the list, change.
+    """
+    if varies is None:
+        columns, whole, complete = _complete_part(rows)
+        order = (np.cumsum(complete) - 1)[order[complete[order]]]
+    else:
+        columns, whole = np.flatnonzero(varies), rows
+        complete = np.ones(len(rows), bool)
+    n, c = len(whole), len(columns)
+    dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
+    if 2 <= c <= MOST_FACTORED and n >= c + 2:
+        # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+        search = _Search(
+            rows, whole, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
+        )
+        dependent, equations, sample = search.dependent(order, ranks)
+        others = np.setdiff1d(dependent, equations.pivots)
+        if (ranks[others] > 0).any() and len(others) > 1:
+            free = np.setdiff1d(columns, equations.pivots)
+            near = search.near_equations(sample, free, others, ranks, steps)
+    elif c >= 2:
+        equations = _sums(rows, columns, shape, ranks, precision)
+    return dependent, equations, near
+
+
+def has_range(least, most):
+    """Check which columns (D,) have a range that can be squared and divided by."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = most - least
+    return (width > 1e-100) & (width < 1e100)
+
+
+def _complete_part(rows):
+    """Return columns (c,) that vary, the rows (m, D) that have them, and which (n,).
+
+    The columns with most gaps are left out first, until rows are twice the columns;
+    those rows have 0 in their gaps.
+    """
+    gaps = np.isnan(rows)
+    n_gaps = gaps.sum(axis=0)
+    for most in np.unique(n_gaps)[::-1]:
+        columns = np.flatnonzero(n_gaps <= most)
+        complete = ~gaps[:, columns].any(axis=1)
+        if complete.sum() >= 2 * len(columns):
+            break
+    rows = np.where(gaps, 0.0, rows)[complete]
+    if not len(rows):
+        return columns[:0], rows, complete
+    return columns[has_range(*ends_of(some_columns(rows, columns)))], rows, complete
+
+
+class _Search(NamedTuple):
+    """The search for equalities in a sample of rows, which all rows confirm.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, D)
+    whole : ndarray of shape (m, D)
+        The rows without gaps.
+    complete : ndarray of bool of shape (n,)
+        Which rows these are.
+    columns : ndarray of int of shape (c,)
+        The columns that are searched.
+    precision : ndarray of shape (D,)
+    most_left : float
+        The share of its variance that other columns leave of a column that they nearly
+        give.
+    """
+
+    rows: np.ndarray
+    whole: np.ndarray
+    complete: np.ndarray
+    columns: np.ndarray
+    precision: np.ndarray
+    most_left: float
+
+    def dependent(self, order, ranks):
+        """Return the columns that others give, the exact equations, and the sample.
+
+        A column is in an equality where the other columns leave little of its variance:
+        ``1 / (C^-1)_cc`` of it, C the correlations of a sample of the rows. Rows that
+        miss an exact equality join the sample, until all rows confirm the rest.
+        """
+        columns, far = self.columns, order[:0]
+        size = max(1000, 4 * len(columns))
+        sample = sample_with_ends(self.whole, columns, order, size)
+        while True:
+            sample = np.append(sample, far)
+            part = self.whole[np.ix_(sample, columns)]
+            factors = _Factors.of(part, self.precision[columns])
+            found = _exact_in(part, factors, self.precision[columns], ranks[columns])
+            equations, far = self._confirmed(*found)
+            far = np.setdiff1d(far, sample)
+            if not len(far):
+                break
+        n, root = len(sample), factors.root
+        diagonal = n * np.square(root).sum(axis=1)
+        is_exact = equations.coefficients[:, columns].any(axis=0)
+        dependent = (1 / diagonal <= self.most_left) | is_exact
+        unsure = np.flatnonzero(dependent & ~is_exact)
+        if len(unsure) and n < len(self.whole):
+            inverse = n * (root @ root[unsure].T)
+            others = inverse / np.outer(factors.spread, diagonal[unsure])
+            dependent[unsure] = self._are_near(columns, others, columns[unsure])
+        return columns[dependent], equations, sample
+
+    def _confirmed(self, basis, values, pivots):
+        """Return the equations that all rows satisfy, and rows of the others."""
+        used = np.flatnonzero(basis.any(axis=0))
+        given, a = self.rows[:, self.columns[used]], basis[:, used]
+        exact = LinearConstraints(a, values, values, range(len(used)))
+        missed = np.abs(exact.residual(given))
+        room = np.abs(a) @ _room(given, self.precision[self.columns[used]])
+        holds = np.fmax.reduce(missed, axis=0) <= room
+        inside = missed[self.complete]
+        far = np.unique(inside.argmax(axis=0)[(inside > room).any(axis=0)])
+        equations = np.zeros((len(basis), self.rows.shape[1]))
+        equations[:, self.columns] = basis
+        return Equations(
+            equations[holds], values[holds], self.columns[pivots][holds]
+        ), far
+
+    def _are_near(self, columns, combinations, dependent):
+        """Check that combinations (c, k) leave little of dependent columns (k,).
+
+        In the combinations, the dependent columns have the coefficient 1.
+        """
+        whole, sums, squares = self.whole, 0.0, 0.0
+        own = np.searchsorted(columns, dependent)
+        # Differences to a row: squares of large values would be rounded.
+        for block in slices(len(whole), 1 + BLOCK_CELLS // len(columns)):
+            cells = some_columns(whole[block] - whole[0], columns)
+            values = np.hstack([cells @ combinations, cells[:, own]])
+            sums = sums + values.sum(axis=0)
+            squares = squares + np.square(values).sum(axis=0)
+        variance = squares / len(whole) - np.square(sums / len(whole))
+        left, of_column = np.split(variance, 2)
+        return left <= self.most_left * of_column
+
+    def near_equations(self, sample, columns, dependent, ranks, steps):
+        """Return how dependent columns follow discrete ones, the finest first.
+
+        A column is regressed on all of some columns (c,) that are no earlier pivots;
+        their part of the inverse correlations is what is left of them without it.
+        Columns count whose rounding moves it by more than they leave of it.
+        """
+        part = self.whole[np.ix_(sample, columns)]
+        factors, n = _Factors.of(part, self.precision[columns]), len(sample)
+        spread, inverse = factors.spread, n * (factors.root @ factors.root.T)
+        steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
+        moves = np.where(is_discrete, steps, spread)
+        usable = np.isin(columns, dependent) & (ranks[columns] != 2)
+        # Which is finer must not turn with rounding.
+        for p in np.argsort((steps / spread).astype(np.float32), kind="stable"):
+            size = inverse[p, p]
+            if not usable[p] or size * self.most_left < 1:
+                continue
+            follows = inverse[p] / size * spread[p] / spread
+            matters = np.abs(follows) * moves > 2 * spread[p] / np.sqrt(size)
+            inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
+            inverse[p] = inverse[:, p] = 0.0
+            if (matters & is_discrete).any():
+                found.append((p, follows, np.where(matters, -follows, 0.0)))
+        if found and n < len(self.whole):
+            pivots, left, _ = zip(*found, strict=True)
+            pivots = columns[[*pivots]]
+            found = [
+                *compress(found, self._are_near(columns, np.array(left).T, pivots))
+            ]
+        is_discrete[[p for p, *_ in found]] = True
+        equations = []
+        for p, _, follows in found:
+            coefficients = np.zeros(self.rows.shape[1])
+            coefficients[columns] = np.where(is_discrete, follows, 0.0)
+            coefficients[columns[p]] = 0.0
+            equations.append((columns[p], coefficients))
+        return equations
+
+
+class _Factors(NamedTuple):
+    """The inverse of the correlations of columns (c,), and what is hardly left.
+
+    Attributes
+    ----------
+    spread : ndarray of shape (c,)
+        Standard deviations.
+    root : ndarray of shape (c, c)
+        ``root @ root.T`` is the inverse of the products of standardized columns.
+    combinations : ndarray of shape (c, q)
+        Of standardized columns, which leave next to nothing of one column each.
+    left : ndarray of shape (n, q)
+        What they leave of it in each row.
+    """
+
+    spread: np.ndarray
+    root: np.ndarray
+    combinations: np.ndarray
+    left: np.ndarray
+
+    @classmethod
+    def of(cls, part, precision):
+        """Factor the correlations of rows (n, c) without gaps.
+
+        Cholesky's factor of the products tells columns apart that others nearly give;
+        only what these leave of them is factored as precisely as a QR would. What
+        rounding leaves is in no relation: its products are chance.
+
+        A column that others give exactly is always among these: in double precision
+        its pivot is smaller than the tolerance, which is larger than the rounding of
+        the columns. So a table without such a column has no exact equality.
+        """
+        standard = part - part.mean(axis=0)
+        spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
+        standard /= spread
+        products, (n, c) = standard.T @ standard, standard.shape
+        rounding = np.square(_room(part, precision) / spread).max()
+        tol = n * np.clip(rounding, ALMOST, 0.01)
+        factor, pivots, rank, _ = dpstrf(products, tol=tol)
+        first, rest = np.split(pivots - 1, [rank])
+        some = solve_triangular(factor[:rank, :rank], np.eye(rank))
+        root, combinations = np.zeros((c, c)), np.zeros((c, len(rest)))
+        root[first, :rank] = some
+        if not len(rest):
+            return cls(spread, root, combinations, standard[:, rest])
+        others, given = standard[:, first], 0.0
+        covariances = products[np.ix_(first, rest)]
+        # Twice: the second time for what rounding left.
+        for _ in range(2):
+            given = given + some @ (some.T @ covariances)
+            left = standard[:, rest] - others @ given
+            covariances = others.T @ left
+        combinations[rest, range(len(rest))], combinations[first] = 1.0, -given
+        root[:, rank:] = combinations @ _root_of_rest(left)
+        return cls(spread, root, combinations, left)
+
+
+def _root_of_rest(left):
+    """Return a root of the inverse of the products of what is left (n, q)."""
+    size, one = np.linalg.norm(left, axis=0), np.sqrt(len(left))
+    factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
+    factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
+    least = ROUNDINGS * EPS * one
+    small = np.flatnonzero(np.abs(np.diag(factor)) < least)
+    factor[small, small] = least
+    return solve_triangular(factor, np.eye(len(size)))
+
+
+def _sums(rows, columns, shape, ranks, precision):
+    """Sums of columns that lie side by side, along each axis of a row."""
+    d, whole = rows.shape[1], some_columns(rows, columns)
+    complete = ~np.isnan(whole).any(axis=1)
+    whole = whole if complete.all() else whole[complete]
+    places, sums = np.arange(d).reshape(shape or (d,)), []
+    for axis in range(places.ndim):
+        order = np.moveaxis(places, axis, -1).ravel()
+        at = np.searchsorted(columns, order[np.isin(order, columns)])
+        part = some_columns(whole, at)
+        for equation in sums_of_neighbors(part, precision[columns[at]]):
+            sums.append(np.zeros(d))
+            sums[-1][columns[at]] = equation
+    if not sums:
+        return no_equations(d)
+    spread = np.ones(d)
+    spread[columns] = np.ptp(whole, axis=0)
+    coefficients, pivots = echelon(np.array(sums), spread, ranks)
+    values = _constants(coefficients[:, columns], whole, precision[columns])
+    return Equations(coefficients, values, pivots)
+
+
+# --- that hold exactly ------------------------------------------------------------
+
+
+def _room(rows, precision):
+    """What rounding and :data:`TOL` leave of the columns (D,) of rows."""
+    (low, high), eps = ends_seen(rows), np.maximum(precision, EPS)
+    return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
+
+
+def _exact_in(part, factors, precision, ranks):
+    """Return a basis (k, c) of equations of rows (n, c), their values and pivots.
+
+    In reduced echelon form: each equality gives one column, its pivot, that is in no
+    other. Pivots are sought by ``ranks`` (c,), the lowest first; of one rank the
+    column of the largest spread, or, of rank 1 (whole numbers), that whose coefficient
+    divides the others.
+    """
+    if not factors.left.size:
+        return np.empty((0, len(precision))), np.empty(0), np.empty(0, int)
+    room, spread, width = _room(part, precision), factors.spread, np.ptp(part, axis=0)
+    # In units of the rounding of each combination.
+    size = np.abs(factors.combinations).T @ (room / spread)
+    _, singular, vectors = np.linalg.svd(np.linalg.qr(factors.left / size, mode="r"))
+    basis = vectors[singular <= np.sqrt(len(part))] / size
+    basis, pivots = basis @ factors.combinations.T / spread, []
+    while True:
+        basis, pivots = echelon(basis, spread, ranks)
+        # A term within the rounding of the other terms is made by this rounding.
+        terms, rounding = np.abs(basis), np.abs(basis) @ room
+        small = terms * (width + room) <= rounding[:, None]
+        if not (small & (basis != 0)).any():
+            break
+        basis[small] = 0
+        basis = basis[np.count_nonzero(basis, axis=1) > 1]
+    for row in basis:
+        row[:] = _readable(row, part, room)
+    return basis, _constants(basis, part, precision), pivots
+
+
+def _constants(basis, rows, precision):
+    """Values (k,) of equations in rows (n, c): whole where rounding allows it."""
+    values = np.median(rows @ basis.T, axis=0)
+    near = np.rint(values)
+    size = np.abs(basis) @ np.abs(rows).max(axis=0)
+    is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
+    return np.where(is_near, near, values)
+
+
+def echelon_of(system):
+    """Equalities given as constraints as :class:`Equations`; whole pivots first."""
+    a, b = system.coefficients, system.lower
+    reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
+    return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
+
+
+def echelon(basis, spread, ranks):
+    """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
+    basis = basis.copy()
+    pivots = _pivots(basis * spread, ranks)
+    for k, column in enumerate(pivots):
+        row = k + np.abs(basis[k:, column]).argmax()
+        basis[[k, row]] = basis[[row, k]]
+        basis[k] /= basis[k, column]
+        others = np.arange(len(basis)) != k
+        basis[others] -= basis[others, column, None] * basis[k]
+    basis = basis[: len(pivots)]
+    size = np.abs(basis) * spread
+    basis[size <= TOL * size.max(axis=1, initial=0, keepdims=True)] = 0
+    return _whole_pivots(basis, pivots, ranks)
+
+
+def _pivots(equations, ranks):
+    """A column for each dimension of the row space of equations (k, c).
+
+    The longest column of what is left of an orthonormal basis, as in a QR with column
+    pivoting: its length does not depend on the basis, which rounding turns. Lengths
+    that differ by less than a millionth count as equal; then it is the last column, a
+    total behind its parts. So all machines choose the same.
+    """
+    sizes = np.linalg.norm(equations, axis=1, keepdims=True)
+    _, singular, space = np.linalg.svd(
+        equations / np.where(sizes > 0, sizes, 1), full_matrices=False
+    )
+    space, pivots = space[singular > TOL * singular.max(initial=0)], []
+    for _ in range(len(space)):
+        length = np.linalg.norm(space, axis=0)
+        usable = length > ALMOST * length.max()
+        usable &= ranks == ranks[usable].min()
+        longest = length[usable].max()
+        column = np.flatnonzero(usable & (length >= (1 - ALMOST) * longest))[-1]
+        direction = space[:, column] / length[column]
+        space = space - np.outer(direction, direction @ space)
+        pivots.append(column)
+    return np.array(pivots, int)
+
+
+def _whole_pivots(basis, pivots, ranks):
+    """Of whole numbers the pivot is a column whose coefficient divides the others."""
+    for k, column in enumerate(pivots):
+        if ranks[column] != 1:
+            continue
+        in_others = np.delete(basis, k, axis=0).any(axis=0)
+        usable = (basis[k] != 0) & (ranks == 1) & ~in_others
+        usable[column] = True
+        size = np.where(usable, np.abs(basis[k]), np.inf)
+        # Sizes that differ by rounding are equal, and then the last column counts.
+        least = np.flatnonzero(size <= size.min() * (1 + TOL))[-1]
+        if size[least] < size[column] * (1 - TOL):
+            basis[k] /= basis[k, least]
+            pivots[k] = least
+    return basis, pivots
+
+
+def _readable(row, rows, room):
+    """Coefficients as fractions of small denominators, where the rows allow it."""
+    near = np.rint(row)
+    # Most are whole, for which no fraction is looked for.
+    for k in np.flatnonzero(np.abs(near - row) > ALMOST):
+        near[k] = Fraction(row[k]).limit_denominator(1000)
+    far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
+    near[far] = row[far]
+    values = (rows - rows[0]) @ near
+    missed = np.abs(values - np.median(values)).max()
+    return near if missed <= np.abs(near) @ room else row
+
+
+# --- few rows: what is written side by side ---------------------------------------
+
+
+def sums_of_neighbors(rows, precision):
+    """Equations (k, c) of sums of neighbouring columns of rows (n, c), all varying.
+
+    Sums that are the same in every row, or that are another column. Prefix sums of
+    random combinations of the rows are compared, and the rows confirm what these say.
+    """
+    n, c = rows.shape
+    # Fewer than three rows say nothing.
+    if n < 3 or c < 2:
+        return []
+    mean, codes = rows.mean(axis=0), np.empty((2, c))
+    random = np.random.default_rng(0).standard_normal((2, n))
+    # Some columns at a time: a copy of all rows would double the memory.
+    for part in slices(c, 1024):
+        codes[:, part] = random @ (rows[:, part] - mean[part])
+    until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
+    # Sums of rounded numbers are as rounded as the largest of them; sums of small
+    # numbers beside them are not.
+    size = max(np.abs(until).max(), np.abs(codes).max())
+    shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
+    found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
+    room, spread = _room(rows, precision), np.ptp(rows, axis=0)
+    equations = []
+    for start, stop, total in found:
+        equation = np.zeros(c)
+        equation[start:stop] = 1
+        if total is not None:
+            equation[total] = -1
+        # A column that is smaller than the rounding of the largest says nothing.
+        equation[spread <= room[equation != 0].max()] = 0
+        part = np.flatnonzero(equation)
+        missed = np.abs((rows[:, part] - mean[part]) @ equation[part]).max()
+        if len(part) > 1 and missed <= room[part].sum():
+            equations.append(equation)
+    return equations
+
+
+def _sums_of_codes(until, codes, tol):
+    """Start, stop and total of sums of neighbours; None as total of a constant sum."""
+    order = np.argsort(until[0], kind="stable")
+    # Constant sums: places of equal prefix sums.
+    same = (np.abs(np.diff(until[:, order])) <= tol).all(axis=0)
+    for p, q in np.sort(np.column_stack([order[:-1], order[1:]])[same]).tolist():
+        if q - p >= 2:
+            yield p, q, None
+    # Parts behind the total: until[stop] = until[total + 1] + code; before it:
+    # until[start] = until[total] - code.
+    for wanted, is_behind in (
+        (until[0, 1:] + codes[0], True),
+        (until[0, :-1] - codes[0], False),
+    ):
+        low = np.searchsorted(until[0], wanted - tol, sorter=order)
+        high = np.searchsorted(until[0], wanted + tol, side="right", sorter=order)
+        for total in np.flatnonzero(high > low).tolist():
+            for place in order[low[total] : high[total]].tolist():
+                start, stop = (total + 1, place) if is_behind else (place, total)
+                gap = until[:, stop] - until[:, start] - codes[:, total]
+                if stop - start >= 2 and (np.abs(gap) <= tol).all():
+                    yield start, stop, total
+                    break

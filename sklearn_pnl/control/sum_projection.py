@@ -1,0 +1,475 @@
+r"""Projection of a set of rows onto sums over all of them.
+
+.. math:: \min_x \sum_{ij} (x_{ij} - s_{ij})^2 / (2 w_{ij}) \quad\text{subject to}\quad
+          L \le \sum_i T x_i \le U, \; x_i \in C_i
+
+with the weights ``w`` of the chi-square distance and the feasible set C of each row.
+For given multipliers ``u`` of the sums the rows are projections, each on its own, of
+``s + w T' u`` onto C. Newton's method with a line search minimises the dual, a convex
+function of the multipliers. Its Hessian is the Schur complement
+``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that are free to
+move and the constraints A that are active. A linear programme on the sums of the rows
+tells contradictions before.
+
+Rows on steps are rounded each on its own; then those nearest to another step take it
+until the sums hold. Sums that no such step of a row changes alone are refused.
+
+J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 1992,
+has the distance.
+"""
+
+from copy import copy
+
+import numpy as np
+from scipy.sparse import csr_array, kron, vstack
+
+from .._utils.arrays import slices
+from ..geometry.convex.affine import IntervalDual, minimise
+from ..geometry.convex.reach import Program, span
+from .audit import Infeasibility, explain_infeasible, within
+from .constraints import ALMOST, TOL, LinearConstraints
+from .equalities import echelon
+from .projection import ROUNDS_OF_ORDERS, nearest_rows, nearest_whole_row, round_rows
+from .value_support import least_change, off_steps, on_steps
+
+# Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
+_IN_VAIN = 50
+# Cells up to which a linear programme on distinct rows takes seconds.
+_MOST_CELLS = 100_000
+
+
+class Sums(LinearConstraints):
+    """Constraints on the sum of all rows."""
+
+    def of(self, rows):
+        """Sums (k,) over rows (n, D), without what is missing."""
+        return self.coefficients @ np.nansum(rows, axis=0)
+
+    def sizes(self, rows):
+        """Sums (k,) of absolute terms."""
+        terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
+        return np.maximum(terms, np.finfo(float).tiny)
+
+    def share_missed(self, rows):
+        """What is missed, as a share of the sum of absolute terms."""
+        with np.errstate(over="ignore"):
+            return np.abs(self.missing(self.of(rows))) / self.sizes(rows)
+
+    def tolerance(self, precision):
+        """Largest share: 1e-9, and the rounding of the types of columns (D,)."""
+        used = self.coefficients.any(axis=0)
+        return TOL + 4 * precision[used].max(initial=0)
+
+
+def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset=1.0):
+    """Move rows to sums over all of them, least in the chi-square distance.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        Missing cells are NaN and stay so.
+    sums : Sums
+    structure : Structure
+        What each row is to satisfy. Orders give way where nothing else has the sums.
+    fixed, avoid : ndarray of bool of shape (n, D) or (D,), default=False
+        Cells that do not move, and those that do only where nothing else has the sums;
+        so do columns that are constant in the data.
+    offset : float, default=1.0
+        The larger, the less large values are moved before small ones.
+
+    Returns
+    -------
+    ndarray of shape (n, D)
+        On the steps of their columns, where these allow for the sums.
+
+    Raises
+    ------
+    Infeasibility
+        If sums are missed by more than 1e-9 of their absolute terms, and the rounding
+        of the types: with what is reached.
+    """
+    fixed = fixed | np.isnan(rows)
+    avoid = fixed | avoid | (structure.ranges == 0)
+    for still in (avoid, fixed):
+        problem = _Problem(rows, sums, structure, still, offset)
+        moved = problem.solve()
+        if problem.is_feasible(moved):
+            break
+    else:
+        raise problem.explain(moved)
+    moved = problem.rounded(problem.in_order(moved))
+    # Columns without steps make up for rounding; else all but those of whole numbers.
+    for stays in (structure.steps > 0, structure.is_whole):
+        if not problem.is_feasible(moved):
+            moved = problem.holding(moved, stays).solve()
+    if sums.share_missed(moved).max(initial=0.0) > problem.tol:
+        raise problem.explain(moved)
+    return np.where(problem.gaps, np.nan, moved)
+
+
+class _Problem:
+    """Rows (n, D) to be moved, and what they keep."""
+
+    def __init__(self, rows, sums, structure, still, offset):
+        self.gaps, self.sums = np.isnan(rows), sums
+        self.start = np.where(self.gaps, 0.0, rows)
+        low, high, self.set = structure.split_limits(len(rows))
+        cross = (low > high).any(axis=1)
+        if cross.any():
+            raise explain_infeasible(rows, cross, structure)
+        stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
+        self.low, self.high = (np.where(still, stay, end) for end in (low, high))
+        self.weights = structure.weights(self.start, still, offset)
+        self.system = self.set.system(gaps=self.gaps)
+        self.tol = sums.tolerance(structure.table.precision)
+
+    def keeps(self, rows):
+        """Which rows (n,) are within their limits and have what each keeps."""
+        inside = (rows >= self.low) & (rows <= self.high)
+        return inside.all(axis=1) & ~self.system.violations(rows).any(axis=1)
+
+    def is_feasible(self, rows):
+        """Whether rows have the sums, and each what it keeps."""
+        summed = self.sums.share_missed(rows) <= self.tol
+        return bool(summed.all() and self.keeps(rows).all())
+
+    # --- moves of all rows ----------------------------------------------------------
+
+    def holding(self, rows, columns):
+        """Copy the problem, with a mask (D,) of columns that hold values of rows."""
+        held = copy(self)
+        held.start = np.where(columns, rows, self.start)
+        held.weights = np.where(columns, 0.0, self.weights)
+        held.low = np.where(columns, rows, self.low)
+        held.high = np.where(columns, rows, self.high)
+        return held
+
+    def solve(self):
+        """Rows nearest to the start on the sums; the start if there are none."""
+        program = self.program()
+        if program.excludes(program.kinds):
+            return self.start
+        dual = _SumDual(self)
+        if not dual.is_satisfied:
+            return self.start
+        return minimise(dual, 1e-3 * TOL, 100).point[0]
+
+    def jacobian(self, rows):
+        """How sums (k, k) change with their multipliers, with what is active now."""
+        t, a = self.sums.coefficients, self.system.coefficients
+        weights = self.weights * ((rows > self.low) & (rows < self.high))
+        jacobian = (t * weights.sum(axis=0)) @ t.T
+        # Blocks of at most four million cells of weighted constraints.
+        for part in slices(len(rows) * (len(a) > 0), 1 + 2**22 // (1 + a.size)):
+            system, values = self.system.take_rows(part), rows[part] @ a.T
+            room = 1e-8 * system.scale
+            active = (values - system.lower <= room) | (system.upper - values <= room)
+            weighted = a * weights[part, None, :]
+            gram = (weighted @ a.T) * active[:, :, None] * active[:, None, :]
+            each = np.arange(len(a))
+            diagonal = gram[:, each, each]
+            # Redundant and inactive constraints would make it singular.
+            gram[:, each, each] += 1e-12 * diagonal + (diagonal == 0)
+            cross = (weighted @ t.T) * active[:, :, None]
+            jacobian -= np.einsum("nkt,nks->ts", cross, np.linalg.solve(gram, cross))
+        return jacobian
+
+    def in_order(self, moved):
+        """Rows with the orders that they break as constraints, if sums allow for it."""
+        orders = np.zeros(len(self.set.orders), bool)
+        for _ in range(ROUNDS_OF_ORDERS):
+            broken = orders | self.set.disorders(moved, self.gaps).any(axis=0)
+            if (broken == orders).all():
+                break
+            orders, before = broken, self.system
+            self.system = self.set.system(orders, self.gaps)
+            again = self.solve()
+            if not self.is_feasible(again):
+                self.system = before
+                break
+            moved = again
+        return moved
+
+    # --- columns on steps -----------------------------------------------------------
+
+    def rounded(self, moved):
+        """Rows on their steps, each on its own, then a step more until sums hold."""
+        for part in self.set.resolutions():
+            self.set = part
+            rows = self.rounded_once(moved)
+            if (self.sums.share_missed(rows) <= self.tol).all():
+                break
+        return rows
+
+    def rounded_once(self, moved):
+        """Rows on the resolution of their set, or on their steps without one."""
+        held = self.weights == 0
+        rows = round_rows(moved, self.set, self.low, self.high, self.gaps, held)
+        # Rows that rounding makes infeasible start as they came.
+        start = np.where(self.keeps(rows)[:, None], rows, self.start)
+        moves = self.unit_moves()
+        changes = moves @ self.sums.coefficients.T
+        order = np.argsort(np.count_nonzero(changes, axis=0), kind="stable")
+        # A sum that is seen to first may leave no room for another.
+        for turn in (order, order[::-1]):
+            rows = self.stepped(turn, moves, changes, start.copy(), moved)
+            if (self.sums.share_missed(rows) <= self.tol).all():
+                break
+        return rows
+
+    def stepped(self, turn, moves, changes, rows, moved):
+        """Rows, in place, with one sum after the other."""
+        done = []
+        for k in turn:
+            # Moves that leave the sums alone that were seen to.
+            usable = (changes[:, k] != 0) & ~changes[:, done].any(axis=1)
+            if usable.any():
+                size = np.where(usable, np.abs(changes[:, k]), np.inf)
+                finest = int(np.argmin(size))
+                self.step_to(k, moves[finest], changes[finest, k], rows, moved)
+            if not self.set.has_resolution:
+                self.row_by_row(k, done, rows)
+            done.append(k)
+        return rows
+
+    def unit_moves(self):
+        """Moves (m, D) by one step in each free column, and in those that follow."""
+        steps, kept = self.set.sizes, self.set.system()
+        a = kept.coefficients[kept.is_equality]
+        # Columns without steps follow from the others, then those without sums.
+        is_summed = self.sums.coefficients.any(axis=0)
+        ranks = np.where(steps == 0, 0, np.where(is_summed, 2, 1))
+        basis, pivots = echelon(a, np.ones(len(steps)), ranks)
+        free = np.setdiff1d(np.flatnonzero(steps), pivots)
+        moves = np.diag(steps)[free]
+        moves[:, pivots] = -(basis[:, free] * steps[free]).T
+        stepped = steps > 0
+        off = off_steps(moves[:, stepped], steps[stepped])
+        return moves[(off <= ALMOST).all(axis=1)]
+
+    def step_to(self, k, move, change, rows, moved):
+        """Move, in place, as many rows as sum k lacks, at most a step each.
+
+        Those that move least; there may be too few of them.
+        """
+        ends = self.sums.lower, self.sums.upper
+        lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
+        n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
+        columns = np.flatnonzero((move != 0) & (self.set.steps > 0))
+        unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
+        trial[:, columns] = on_steps(trial[:, columns], unit)
+        breaks = (self.set.disorders(x, self.gaps) for x in (trial, rows))
+        ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
+        weights = np.where(self.weights > 0, self.weights, np.inf)
+        farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
+        cost = np.where(ok, farther.sum(axis=1), np.inf)
+        nearest = np.argsort(cost, kind="stable")[: int(abs(n_steps))]
+        nearest = nearest[np.isfinite(cost[nearest])]
+        rows[nearest] = trial[nearest]
+
+    def row_by_row(self, k, done, rows):
+        """Have rows, in place, take up what sum k lacks, one after the other.
+
+        The nearest whole numbers with a part of it, which leave the sums alone that
+        were seen to; for rows that are at a limit or that no move of all rows suits.
+        """
+        steps, sums = self.set.steps, self.sums.coefficients
+        finest = np.abs(sums[k] * steps)
+        finest = finest[finest > 0].min(initial=np.inf)
+        in_vain = 0
+        for i in range(len(rows)):
+            lack = self.sums.missing(self.sums.of(rows))[k]
+            if abs(lack) < finest * (1 - ALMOST) or in_vain == _IN_VAIN:
+                return
+            # Its share of what is left; or at least something.
+            parts = dict.fromkeys([max(finest, abs(lack) / (len(rows) - i)), finest])
+            found = (self.taken_up(k, done, rows, i, lack, part) for part in parts)
+            near = next((row for row in found if row is not None), None)
+            in_vain = in_vain + 1 if near is None else 0
+            if near is not None:
+                rows[i] = near
+
+    def taken_up(self, k, done, rows, i, lack, least):
+        """The whole row nearest to row i with at least so much of what sum k lacks."""
+        sums, row = self.sums.coefficients, rows[i]
+        # A sum of steps may be another float than what is asked.
+        ends = np.sign(lack) * np.array([least, abs(lack) + ALMOST * least])
+        part = sums[k] @ row + np.sort(ends)
+        others = sums[done] @ row
+        asked = LinearConstraints(
+            sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
+            self.system.feature_names,
+        )  # fmt: skip
+        own, held = self.set.take_rows(i), self.weights[i] == 0
+        in_order = ~self.set.disorders(rows[[i]], self.gaps[[i]])[0]
+        system = own.system(in_order, self.gaps[i]).stack(asked)
+        ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
+        return nearest_whole_row(row, system, *ends, self.set)
+
+    # --- why not --------------------------------------------------------------------
+
+    def program(self, exact=False, whole=False):
+        """Build a linear programme on the sums over rows with the same feasible set.
+
+        Parameters
+        ----------
+        exact : bool, default=False
+            Whether rows with different bounds or constraints are summed apart. All
+            rows together satisfy the sum of all bounds and constraints, which excludes
+            less than the bounds and constraints of each row.
+        whole : bool, default=False
+            Whether sums of integer columns are integers.
+        """
+        system, sums, n = self.system, self.sums, len(self.start)
+        ends = system.lower, system.upper
+        ends = [np.broadcast_to(end, (n, len(system))) for end in ends]
+        group = np.zeros(n, int)
+        if exact:
+            keys = np.hstack([self.low, self.high, *ends])
+            group = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+        shape = group.max() + 1, n
+        members = csr_array((np.ones(n), (group, np.arange(n))), shape=shape)
+        sizes = members.sum(axis=1)[:, None]
+        low, high, lower, upper, base = (
+            members @ x for x in (self.low, self.high, *ends, self.start)
+        )
+        is_whole = np.broadcast_to(self.set.is_whole & whole, low.shape)
+        unit = sizes * np.where(self.set.ranges > 0, self.set.ranges, 1.0)
+        unit = np.where(is_whole, self.set.steps, unit)
+        base = np.clip(base, low, high)
+        base = np.where(is_whole, np.rint(base / unit) * unit, base)
+        a = [
+            kron(np.eye(shape[0]), system.coefficients),
+            kron(np.ones((1, shape[0])), sums.coefficients),
+        ]
+        kinds = np.tile(np.arange(len(system)), shape[0])
+        finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))
+        of_sums = np.maximum.reduce([sums.sizes(self.start), *finite])
+        return Program(
+            vstack(a, "csr"), np.r_[lower.ravel(), sums.lower],
+            np.r_[upper.ravel(), sums.upper],
+            *(x.ravel() for x in (low, high, base, unit, is_whole)),
+            kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
+            room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
+        )  # fmt: skip
+
+    def explain(self, rows):
+        """The error of a row that is infeasible, or of a sum that is out of reach."""
+        kept = self.system, self.low, self.high
+        alone, satisfied = nearest_rows(self.start, self.weights, *kept)
+        if not satisfied.all():
+            return explain_infeasible(alone, ~satisfied.all(axis=1), self.set)
+        sums, n_kept = self.sums, len(self.system)
+        for exact, whole in ((rows.size <= _MOST_CELLS, False), (False, True)):
+            conflict = self.program(exact, whole).conflict()
+            if conflict and conflict.k >= n_kept and conflict.nearest:
+                break
+        else:
+            return self.not_found(rows)
+        k = conflict.k - n_kept
+        names = [*self.system.descriptions, *sums.descriptions]
+        limits = within([names[j] for j in conflict.others])
+        is_above = conflict.nearest == [conflict.above]
+        end = (sums.upper if is_above else sums.lower)[k]
+        found, text = conflict.request(end, 0.1 * self.tol * abs(end))
+        return Infeasibility(
+            f"The requested {self.requested(k)}, but {len(rows)} rows {limits} can "
+            f"only reach {conflict}. Request {text}{self.interval({k: found})}."
+        )
+
+    def not_found(self, rows):
+        """The error of sums that the rows miss, though nothing excludes them."""
+        sums = self.sums
+        missed = np.flatnonzero(sums.share_missed(rows) > self.tol)
+        if not len(missed) or not self.keeps(rows).all():
+            return Infeasibility(
+                "No rows were found that have all requested totals and satisfy their "
+                "constraints. Leave out a total, or request an interval."
+            )
+        found, steps = sums.of(rows), self.set.steps[sums.coefficients[missed[0]] != 0]
+        of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
+        each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
+        return Infeasibility(
+            f"The requested {self.requested(missed[0])}, but the rows that were "
+            f"found{of_steps} have {found[missed[0]]:.12g}. Request "
+            f"{' and '.join(each)}{self.interval({k: found[k] for k in missed})}."
+        )
+
+    def requested(self, k):
+        """Name a sum and its request."""
+        sums = self.sums
+        asked = span(sums.lower[k], sums.upper[k], 12)
+        return f"{sums.names[k].removeprefix('the ')} is {asked}"
+
+    def interval(self, found):
+        """Advise an interval that contains sums which can be reached, by number.
+
+        Nothing if requests are intervals already, or if more than half would be needed.
+        """
+        share = 0.0
+        for k, value in found.items():
+            end = self.sums.lower[k]
+            is_exact = end == self.sums.upper[k] != 0
+            share = max(share, abs(value - end) / abs(end) if is_exact else np.inf)
+        if not 0 < share <= 0.5:
+            return ""
+        # Two digits, rounded up.
+        digit = 10.0 ** (np.floor(np.log10(share)) - 1)
+        rtol = np.ceil(share / digit * (1 + ALMOST)) * digit
+        return f", or an interval: column_total(..., rtol={rtol:.2g})"
+
+
+class _SumDual(IntervalDual):
+    """The dual of sums over all rows: one problem, whose point is the rows (1, n, D).
+
+    Multipliers are scaled such that the Hessian has a diagonal of at most 1.
+    """
+
+    def __init__(self, problem):
+        self.problem, sums = problem, problem.sums
+        t, weights = sums.coefficients, problem.weights
+        gain = (t * t) @ weights.sum(axis=0)
+        self.root = np.sqrt(np.where(gain > 0, gain, 1.0))
+        units = np.sqrt(weights.max(axis=0, initial=0.0))
+        self.t = t / self.root[:, None]
+        self.start_sums = sums.of(problem.start) / self.root
+        ends = ((end / self.root)[None] for end in (sums.lower, sums.upper))
+        # Moves of a million times the range of a column are the longest.
+        super().__init__(*ends, self.t * units, 1e6)
+        self.first = None
+        self.first = self.primal(np.zeros((1, len(t))), np.zeros(1, int))
+
+    @property
+    def is_satisfied(self):
+        """Whether the rows without multipliers satisfy their constraints."""
+        return np.isfinite(self.first[0][0])
+
+    def primal(self, y, rows):
+        if self.first is not None and not y.any():
+            return self.first
+        problem = self.problem
+        start, weights = problem.start, problem.weights
+        kept = problem.system, problem.low, problem.high
+        moved, ok = nearest_rows(start + weights * (y[0] @ self.t), weights, *kept)
+        # Sums are compared with those of the start, so that digits are not lost.
+        away = moved - start
+        squares = away**2 / np.where(weights > 0, 2 * weights, np.inf)
+        priced = self.priced(y, rows)[0] - y[0] * self.start_sums
+        terms = np.r_[y[0] * (self.t @ away.sum(axis=0)), -squares.sum(), -priced]
+        value = terms.sum() if ok.all() else np.inf
+        # Rows are projected to 1e-10 of their moves.
+        return np.array([value]), moved[None], 1e-10 * np.abs(terms).sum(keepdims=True)
+
+    def sums_of(self, point):
+        return self.problem.sums.of(point[0])[None] / self.root
+
+    def scales(self, point, rows):
+        sums, values = self.problem.sums, self.sums_of(point)[0] * self.root
+        size = sums.sizes(point[0]) + np.abs(sums.missing(values))
+        return (size / self.root)[None]
+
+    def hessians(self, point, rows):
+        hessian = self.problem.jacobian(point[0])
+        return (hessian / np.outer(self.root, self.root))[None], np.ones(
+            (1, len(self.t))
+        )

@@ -1,0 +1,566 @@
+"""Totals of a set of rows as users give them: sums of numbers and counts by level."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._utils.masked import check_plain, is_missing
+from ..frames.containers import column_of, columns_of
+from ..geometry.convex.reach import span
+from .constraints import (
+    ALMOST,
+    TOL,
+    ColumnConstraint,
+    LinearConstraints,
+    read_constraints,
+)
+from .sum_projection import Sums
+
+
+@dataclass(frozen=True)
+class ColumnTotal:
+    """A total of a set of rows, as :func:`column_total` returns it.
+
+    Attributes
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        What is counted, or the coefficients of what is summed.
+    lower, upper : float, or both a dict of level to float
+        Equal where a total is asked for exactly.
+    mean : bool
+        Whether the ends are of the weighted mean, or of shares.
+
+    See Also
+    --------
+    column_total : Make one.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.control import column_total
+    >>> column_total("income", lower=2.8e6)
+    ColumnTotal(of='income', lower=2800000.0, upper=inf, mean=False)
+    """
+
+    of: object
+    lower: object
+    upper: object
+    mean: bool = False
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it counts rows by level."""
+        return isinstance(self.lower, dict)
+
+    @property
+    def coefficients(self) -> dict:
+        """Coefficients of the columns of a sum."""
+        return self.of if isinstance(self.of, dict) else {self.of: 1.0}
+
+    def columns(self, names: Any) -> Any:
+        """Columns that are summed or counted, of a table with these names."""
+        if not self.by_level:
+            return tuple(self.coefficients)
+        # A tuple is several columns, unless it is the name of one.
+        is_several = isinstance(self.of, tuple) and self.of not in (names or ())
+        return self.of if is_several else (self.of,)
+
+    @property
+    def name(self) -> str:
+        """What a sum or mean is called in messages and reports."""
+        return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
+
+
+def column_total(
+    of: object,
+    equal: object = None,
+    *,
+    lower: object = -np.inf,
+    upper: object = np.inf,
+    rtol: float = 0.0,
+    mean: bool = False,
+) -> ColumnTotal:
+    """Describe a total of a set of rows: a sum, a mean, or counts by category.
+
+    Parameters
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        A column by name or number, for its sum or the counts of its levels; several,
+        for the counts of their combinations; or coefficients, for the sum of
+        ``coefficient * column``.
+    equal : float, or dict or Series of level to float, default=None
+        What is asked for. With levels (tuples of them for several columns) they are
+        counts.
+    lower, upper : float, or dict or Series of level to float
+        Ends of an interval, in place of ``equal``.
+    rtol : float, default=0
+        Relative tolerance: how far from ``equal`` a total may be, as a share of it.
+    mean : bool, default=False
+        Whether it is the mean of the column that is asked for, of its cells that are
+        not missing, or shares of levels: of all rows, so that those of other levels,
+        and those whose cell is missing, have together what is left of 1.
+
+    Returns
+    -------
+    ColumnTotal
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    ColumnConstraint : The same about each row.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.control import column_total
+    >>> column_total("region", {"north": 400, "south": 600}, rtol=0.01).upper
+    {'north': 404.0, 'south': 606.0}
+    >>> column_total({"income": 1, "tax": -3}, lower=0).lower
+    0.0
+    """
+    if not (isinstance(rtol, Real) and 0 <= rtol < 1):
+        raise ValueError(
+            f"rtol is a share of the total, 0 or more and below 1; got {rtol!r}."
+        )
+    if equal is None:
+        rtol = 0.0
+    elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
+        raise ValueError("Give equal, or lower and upper; not both.")
+    else:
+        lower = upper = equal
+    ends = [_read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)]
+    by_level = any(isinstance(end, dict) for end in ends)
+    if isinstance(of, Mapping):
+        of = dict(of)
+        is_finite = all(isinstance(w, Real) and isfinite(w) for w in of.values())
+        if by_level or not of or not is_finite:
+            raise ValueError(
+                f"Coefficients of a sum are finite numbers by column; got {of!r}. "
+                "Counts by level are of a column, or of a tuple of columns."
+            )
+    if by_level:
+        levels = dict.fromkeys(x for end in ends if isinstance(end, dict) for x in end)
+        # A number is an end for all levels.
+        ends = [
+            {x: end.get(x, free) if isinstance(end, dict) else end for x in levels}
+            for end, free in zip(ends, (-np.inf, np.inf), strict=True)
+        ]
+    pairs = [*zip(*(end.values() if by_level else [end] for end in ends), strict=True)]
+    is_open = not pairs or (pairs == [(-np.inf, np.inf)] and not by_level)
+    if is_open or any(not low <= high or np.inf in (low, -high) for low, high in pairs):
+        raise ValueError(
+            f"A total of {of!r} must lie in an interval: give equal, or lower <= "
+            f"upper; got {ends[0]} to {ends[1]}."
+        )
+    return ColumnTotal(of, *ends, bool(mean))
+
+
+def _read_ends(of, ends, rtol):
+    """A number, or a dict of level to number, widened by a share of itself."""
+    if isinstance(of, tuple) and hasattr(ends, "reorder_levels"):
+        # A contingency table, as pandas.crosstab makes it.
+        ends = ends.T.unstack() if ends.ndim == 2 else ends
+        if ends.index.nlevels > 1 and set(ends.index.names) == set(of):
+            ends = ends.reorder_levels(of)
+
+    def widened(end):
+        # Without a tolerance infinity stays what it is.
+        return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
+
+    ends = _as_dict(ends) if hasattr(ends, "items") else ends
+    try:
+        if isinstance(ends, dict):
+            return {level: widened(end) for level, end in ends.items()}
+        return widened(ends)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "A total must be a number, or a dict or Series of level to number, after "
+            f"its column; got {ends!r}. Pass times as numbers, such as days."
+        ) from None
+
+
+def _as_dict(totals):
+    """A Series or mapping as a dict; no label of an index may come twice."""
+    result = {}
+    for label, total in totals.items():
+        if label in result:
+            raise ValueError(f"Totals name {label!r} more than once: sum them first.")
+        result[label] = total
+    return result
+
+
+def as_totals(totals, names, row_shape):
+    """Everything asked for, one :class:`ColumnTotal` each.
+
+    Parameters
+    ----------
+    totals : mapping, ColumnTotal, sequence of them, or array-like of ``row_shape``
+        As in :func:`~sklearn_pnl.control.calibrate`; an array asks for the sums of all
+        columns.
+    names : list or None
+        Names of the columns.
+    row_shape : tuple of int
+
+    Returns
+    -------
+    list of ColumnTotal
+    """
+    check_plain(totals, "totals")
+    if isinstance(totals, ColumnTotal):
+        return [totals]
+    if hasattr(totals, "items") and np.ndim(totals) < 2:
+        if not len(totals):
+            raise ValueError("totals is empty; ask for at least one.")
+        return [
+            value if isinstance(value, ColumnTotal) else column_total(of, value)
+            for of, value in _as_dict(totals).items()
+        ]
+    if isinstance(totals, Sequence) and any(
+        isinstance(total, ColumnTotal | Mapping) for total in totals
+    ):
+        return [one for total in totals for one in as_totals(total, names, row_shape)]
+    try:
+        sums = np.asarray(totals, dtype=np.float64)
+    except (TypeError, ValueError):
+        sums = np.empty(0)
+    if sums.shape != row_shape or not np.isfinite(sums).all():
+        raise ValueError(
+            "totals must be a dict by column, made by column_total, or finite sums of "
+            f"all columns, of shape {row_shape}; got {totals!r}."
+        )
+    return list(map(column_total, names or range(sums.size), sums.ravel()))
+
+
+def _reader(columns, key):
+    """The reader of a column that a total names."""
+    return columns.reader(column_of(key, "totals", columns.names, (columns.n_columns,)))
+
+
+def read_sum(columns, total):
+    """A sum of columns as a constraint on weights of rows; sparse for a sparse matrix.
+
+    Parameters
+    ----------
+    columns : object
+        Of :func:`~sklearn_pnl.frames.containers.columns_of`.
+    total : ColumnTotal
+    """
+    terms = np.zeros((1, len(columns)))
+    for key, weight in total.coefficients.items():
+        values = _reader(columns, key).values
+        if values is None or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Totals are about numbers, but {key!r} holds no numbers; ask for "
+                "counts by level, or pass times as numbers, such as days."
+            )
+        for row in np.flatnonzero(~np.isfinite(values)):
+            raise ValueError(
+                f"Column {key!r} must hold numbers to be summed; row {row} is "
+                f"{values[row]}. Impute it, or leave it out."
+            )
+        terms += weight * values.astype(np.float64)
+    terms = csr_array(terms) if columns.is_sparse else terms
+    ends = [total.lower], [total.upper]
+    return LinearConstraints(terms, *ends, (), labels=(total.name,))
+
+
+def _levels(columns, key):
+    """Values of a column, a list; of an array of times, ``datetime``."""
+    values = _reader(columns, key).take(np.arange(len(columns)))
+    if not isinstance(values, np.ndarray):
+        return nw.from_native(values, series_only=True).to_list()
+    if values.dtype.kind in "mM":
+        # Times with nanoseconds are numbers, which no level is equal to.
+        times = values.astype(f"{values.dtype.kind}8[us]")
+        values = times if np.all((values == times) | np.isnat(values)) else values
+    return values.tolist()
+
+
+def _is_time(value):
+    kinds = date, timedelta, np.datetime64, np.timedelta64
+    return isinstance(value, kinds) and not is_missing(value)
+
+
+def read_counts(columns, total, n=None):
+    """Counts by level that a total asks for, as constraints on weights of rows.
+
+    Parameters
+    ----------
+    columns : object
+        Of :func:`~sklearn_pnl.frames.containers.columns_of`.
+    total : ColumnTotal
+    n : int, default=None
+        Number of rows that shares are of; None leaves them shares.
+
+    Returns
+    -------
+    counts : LinearConstraints
+        Its coefficients, sparse, say which rows have which level.
+    codes : ndarray of int of shape (n_rows,)
+        Which level each row has; -1 where it has none that is asked for.
+    """
+    key, levels = total.columns(columns.names), [*total.lower]
+    lower, upper = (np.array([*end.values()]) for end in (total.lower, total.upper))
+    if key is not total.of:
+        levels = [(level,) for level in levels]
+    for level in levels:
+        if not isinstance(level, tuple) or len(level) != len(key):
+            raise ValueError(
+                f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
+            )
+        if any(map(is_missing, level)):
+            raise ValueError(
+                f"The totals of {total.of!r} name the level {level!r}, but a missing "
+                "cell has no level. Leave the level out, which leaves rows without a "
+                "value free; or fill the missing cells with a level of their own, or "
+                "drop these rows."
+            )
+    pairs = [zip(key, level, strict=True) for level in levels]
+    names = [", ".join(f"{k}={v!r}" for k, v in pair) for pair in pairs]
+    values = [_levels(columns, name) for name in key]
+    place = {x: k for k, x in enumerate(levels)}
+    codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
+    rows = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[rows], minlength=len(levels))
+    # A time that no row has may be of another type than those there are.
+    is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
+    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0) | is_time)):
+        known = " and ".join(str([*dict.fromkeys(column)][:10]) for column in values)
+        raise ValueError(
+            f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "
+            f"asked; levels are compared as they are, the first ones are {known}, and "
+            "missing cells have none."
+        )
+    what = "the share of" if total.mean and n is None else "the count of"
+    if total.mean and n is not None:
+        lower, upper = n * lower, n * upper
+    shape = len(levels), len(codes)
+    has = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
+    labels = tuple(f"{what} {name}" for name in names)
+    return LinearConstraints(has, lower, upper, (), labels=labels), codes
+
+
+def check_level_sum(total, counts, n_others, whole):
+    """Check that counts, or shares, of levels can sum to what all rows sum to.
+
+    Parameters
+    ----------
+    total : ColumnTotal
+    counts : LinearConstraints
+        The counts or shares of the levels.
+    n_others : int
+        Number of training rows with another level or without a value.
+    whole : float or None
+        Number of rows, or 1 for shares; None if the sum is free.
+    """
+    if whole is None:
+        return
+    least, most = counts.lower.sum(), counts.upper.sum()
+    room, unit = 1e-9 * whole, 1.0
+    what, rows = "counts", f"there are {whole:.10g} new rows"
+    if total.mean:
+        what, rows, unit = "shares", "all shares together are 1", whole
+    sums = f"The {what} of the levels of {total.of!r} sum to"
+    if least > whole + room:
+        raise ValueError(
+            f"{sums} {least / unit:.10g}, but {rows}: they must sum to "
+            f"{whole / unit:.10g} or less. Reduce some of the {what}."
+        )
+    if not n_others and most < whole - room:
+        raise ValueError(
+            f"{sums} {most / unit:.10g}, but {rows} and no row has another level: they "
+            f"must sum to {whole / unit:.10g}. Increase some of the {what}, or leave "
+            "out a level, which is then free."
+        )
+
+
+# --- of new rows ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What is asked of ``n`` new rows together.
+
+    Attributes
+    ----------
+    n : int
+    sums : Sums
+        Of numbers; also where their means are asked for.
+    is_mean : ndarray of bool of shape (k, 1)
+        Which of them are.
+    counts : LinearConstraints
+        The number of rows, and counts by category, of weights of the training rows.
+    codes : ndarray of int of shape (n_train, 1 + n_counted)
+        Levels of the training rows by what is counted, behind a column of zeros.
+    counted : list of str
+        What is counted.
+    """
+
+    n: int
+    sums: Sums
+    is_mean: np.ndarray
+    counts: LinearConstraints
+    codes: np.ndarray
+    counted: list
+
+    @classmethod
+    def read(cls, totals, n, table, numbers, discrete=False):
+        """Read totals about ``n`` new rows.
+
+        Parameters
+        ----------
+        totals : object
+            As in :func:`~sklearn_pnl.control.calibrate`.
+        n : int
+        table : Table
+        numbers : ndarray of shape (n_train, D)
+            Its rows.
+        discrete : bool or ndarray of bool of shape (D,), default=False
+            Columns of which new rows have values of training rows alone, which can be
+            counted.
+        """
+        m, columns, discrete = len(numbers), None, discrete & (table.starts == 0)
+        rows, codes = np.ones((1, m)), [np.zeros(m, int)]
+        counts = [LinearConstraints(rows, [n], [n], (), labels=("the number of rows",))]
+        sums, counted = [], []
+        for total in as_totals(totals, table.names, table.row_shape):
+            keys = total.columns(table.names)
+            given = [table.column_of(key, "totals") for key in keys]
+            places = np.flatnonzero(np.isin(table.columns, given))
+            if not total.by_level and table.times[places].any():
+                raise ValueError(
+                    f"{total.name} is of times, which have no unit to be summed in: "
+                    "pass them as numbers, such as days."
+                )
+            if not total.by_level:
+                counted_sum = None
+                if discrete[places].all():
+                    a = _coefficients([total], table)[0, places]
+                    counted_sum = _as_count(numbers[:, places] @ a, total, n)
+                if counted_sum is None:
+                    sums.append(total)
+                    continue
+                part, code = counted_sum
+                counts.append(part)
+                codes.append(code)
+                counted.append(repr(total.of))
+                continue
+            if columns is None:
+                columns = columns_of(table.like(numbers.copy(), np.arange(m)))
+            part, code = _whole(columns, total, n)
+            check_level_sum(total, part, np.count_nonzero(code < 0), n)
+            counts.append(part)
+            codes.append(code)
+            counted.append(repr(total.of))
+            if not discrete[places].all():
+                raise ValueError(
+                    f"{counted[-1]} is counted by values, of which new rows may have "
+                    "others. Name it in categorical_features."
+                )
+        a = _coefficients(sums, table)
+        is_mean = np.array([total.mean for total in sums], bool)[:, None]
+        ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
+        names = tuple(total.name for total in sums)
+        of_all = Sums(a, *ends, table.feature_names, labels=names)
+        counts = counts[0].stack(*counts[1:])
+        return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
+
+    @cached_property
+    def cells(self):
+        """A training row of each cell, and the cell (n_train,) of each training row.
+
+        Rows of a cell are alike in all that is counted.
+        """
+        _, first, cell = np.unique(
+            self.codes, axis=0, return_index=True, return_inverse=True
+        )
+        return first, cell.reshape(-1)
+
+    def sums_of(self, rows):
+        """The sums; of means, of n rows with as many missing cells as rows (m, D)."""
+        present = self.n * np.maximum(np.mean(~np.isnan(rows), axis=0), 1e-9)
+        a = self.sums.coefficients / np.where(self.is_mean, present, 1.0)
+        return replace(self.sums, coefficients=a)
+
+    def achieved(self, rows, seeds):
+        """What rows have, and what they miss, of all that is asked for.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, D)
+            Numbers; NaN adds nothing.
+        seeds : ndarray of int of shape (n,)
+            Training rows that give them their categories.
+
+        Returns
+        -------
+        names : tuple of str of length k
+        lower, upper, values, residual : ndarray of shape (k,)
+            The residual of a sum is a share of its absolute terms.
+        """
+        sums, counts = self.sums_of(rows), self.counts.select(slice(1, None))
+        of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
+        terms = counts.coefficients[:, seeds]
+        n_rows, size = terms.sum(axis=1), abs(terms).sum(axis=1)
+        missed = np.abs(counts.missing(n_rows))
+        # Sums of decimals are rounded.
+        missed[missed <= TOL * size] = 0.0
+        of_counts = counts.lower, counts.upper, n_rows, missed
+        both = zip(of_sums, of_counts, strict=True)
+        return (*sums.names, *counts.names), *map(np.concatenate, both)
+
+
+def _coefficients(totals, table):
+    """Return the coefficients (k, D) of sums."""
+    asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
+    return read_constraints(asked, table).coefficients
+
+
+def _whole(columns, total, n):
+    """Counts by level with ends that are whole numbers from 0 on, and codes."""
+    counts, codes = read_counts(columns, total, n)
+    lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
+    upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
+    for k in np.flatnonzero(lower > upper):
+        raise ValueError(
+            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give "
+            "a number of rows, a tolerance, column_total(..., rtol=), or shares, "
+            "column_total(..., mean=True)."
+        )
+    return replace(counts, lower=lower, upper=upper), codes
+
+
+def _as_count(values, total, n):
+    """Return the sum of discrete values (m,) as a sum over the base rows, and codes.
+
+    None if missing values leave the mean open, or if all values are equal.
+    """
+    is_missing, levels = np.isnan(values), np.unique(values[~np.isnan(values)])
+    if len(levels) < 2 or (total.mean and is_missing.any()):
+        return None
+    ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
+    # Sums of integers, and of two values, are on a grid.
+    start, step = 0.0, float(not (levels % 1).any())
+    if len(levels) == 2 and not is_missing.any():
+        start, step = n * levels[0], levels[1] - levels[0]
+    if step:
+        least, most = (ends - start) / step
+        least, most = np.ceil(least - ALMOST), np.floor(most + ALMOST)
+        if least > most:
+            near = start + step * np.array([most, least])
+            raise ValueError(
+                f"{total.name} must be {span(total.lower, total.upper)}, but "
+                f"{n} new rows can have {span(*near / (n if total.mean else 1))} and "
+                "no value in between. Request one of these two, or an interval that "
+                "contains one: column_total(..., lower=, upper=)."
+            )
+        ends = start + step * np.array([least, most])
+    values = np.where(is_missing, 0.0, values)
+    row = LinearConstraints(values[None], *ends[:, None], (), labels=(total.name,))
+    return row, np.unique(values, return_inverse=True)[1].reshape(-1)

@@ -1,0 +1,253 @@
+"""What values a column can have: steps, their resolution, atoms; rounding to them."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.arrays import slices
+from .constraints import ALMOST
+
+# Chance below which values on every second, third, ... step are no accident.
+CHANCE = 1e-3
+# Seconds of units of time in words.
+_UNITS = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+
+
+@dataclass(frozen=True, repr=False)
+class ValueSupport:
+    """Steps, resolution and atoms of columns; printed, in words.
+
+    The values of column j are ``(origins[j] + k * widths[j]) * steps[j]`` with an
+    integer k. New rows have such values. Rows that a constraint or a total moves have
+    such values where the request allows it, and multiples of the steps elsewhere.
+
+    Parameters
+    ----------
+    names : tuple of str of length D
+    steps : ndarray of shape (D,)
+        What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
+    atoms : dict of int to ndarray
+        By column, values that many rows share, 0 first.
+    widths, origins : ndarray of shape (D,), default=None
+        The resolution in steps: the distance of two values and the least value; None
+        for 1 and 0.
+    scales : dict of int to tuple, default=None
+        By column, what 0 and 1 stand for: integers, or times.
+
+    See Also
+    --------
+    PNLAugmenter : New rows keep it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.control.value_support import ValueSupport
+    >>> print(ValueSupport(("price", "rooms"), np.array([0.01, 1]), {0: np.zeros(1)}))
+    value support of 2 of 2 columns
+      price: multiples of 0.01; often 0
+      rooms: whole numbers
+    """
+
+    names: tuple
+    steps: NDArray
+    atoms: dict = field(default_factory=dict)
+    widths: NDArray | None = None
+    origins: NDArray | None = None
+    scales: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.widths is None:
+            object.__setattr__(self, "widths", np.ones(len(self.steps)))
+            object.__setattr__(self, "origins", np.zeros(len(self.steps)))
+
+    def __repr__(self):
+        lines = []
+        for j, name in enumerate(self.names):
+            words = [self._words_of(j)] if self.steps[j] else []
+            if j in self.atoms:
+                atoms = (self._value_of(j, atom) for atom in self.atoms[j])
+                words.append("often " + ", ".join(map(_in_words, atoms)))
+            if words:
+                lines.append(f"  {name}: {'; '.join(words)}")
+        head = f"value support of {len(lines)} of {len(self.names)} columns"
+        return "\n".join([head, *lines])
+
+    def are_atoms(self, rows: NDArray) -> NDArray:
+        """Cells of rows (n, D) that are atoms of their columns."""
+        are_atoms = np.zeros(rows.shape, bool)
+        for j, values in self.atoms.items():
+            are_atoms[:, j] = np.isin(rows[:, j], values)
+        return are_atoms
+
+    def _value_of(self, j, number):
+        """The value of column j that a number stands for."""
+        if j not in self.scales:
+            return number
+        zero, unit = self.scales[j]
+        return zero + int(number) * unit
+
+    def _words_of(self, j):
+        """The distance of values of column j, and where they begin unless at 0."""
+        step, first = self.widths[j] * self.steps[j], self.origins[j] * self.steps[j]
+        at_zero = self.origins[j] % self.widths[j] == 0
+        if j in self.scales:
+            first, step = self._value_of(j, first), int(step) * self.scales[j][1]
+            is_date = isinstance(first, np.datetime64)
+            at_zero = not (first - np.datetime64(0, "D") if is_date else first) % step
+            # All days have the same hours; a week begins on any day.
+            at_zero &= not (is_date and np.timedelta64(1, "D") % step)
+        if step == 1:
+            return "whole numbers"
+        begin = "" if at_zero else f", from {_in_words(first)}"
+        return f"multiples of {_in_words(step)}{begin}"
+
+
+def _in_words(value):
+    """A number, a date in UTC, or a length of time."""
+    if isinstance(value, np.datetime64):
+        return np.datetime_as_string(value, unit="auto").replace("T", " ")
+    if not isinstance(value, np.timedelta64):
+        return f"{value:.12g}" if isinstance(value, float) else str(value)
+    for name, length in _UNITS.items():
+        count, rest = divmod(value, np.timedelta64(length, "s"))
+        if count and not rest:
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return str(value) if value else "0"
+
+
+def find_value_support(numbers, table):
+    """Search the columns of a table for steps and atoms.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, D)
+        Of the training rows, NaN where a cell is missing.
+    table : Table
+        Types of the columns.
+
+    Returns
+    -------
+    support : ValueSupport
+    """
+    steps, precision = table.steps.astype(np.float64), table.precision
+    # A few rows tell most of the columns without.
+    places = np.random.default_rng(0).integers(len(numbers), size=8)
+    may_have = (steps == 0) & (_steps_of(numbers[places], precision) > 0)
+    for j in np.flatnonzero(may_have & ~np.isnan(numbers).all(axis=0)):
+        steps[j] = _steps_of(numbers[:, [j]], precision[[j]])[0]
+    atoms = {}
+    for part in slices(numbers.shape[1], 256):
+        # NaN, which is last, equals nothing.
+        ordered = np.sort(numbers[:, part], axis=0)
+        for j in np.flatnonzero((ordered[4:] == ordered[:-4]).any(axis=0)):
+            shared = _atoms_of(ordered[~np.isnan(ordered[:, j]), j])
+            if len(shared):
+                atoms[part.start + j] = shared
+    scales = {j: table.time_scale(j) for j in np.flatnonzero(table.times).tolist()}
+    for j in np.flatnonzero(table.starts).tolist():
+        scales[j] = int(table.starts[j]), 1
+    return ValueSupport(table.feature_names, steps, atoms, scales=scales)
+
+
+def find_resolution(support, numbers, has_atoms):
+    """Search columns on steps for a resolution that is coarser than the steps.
+
+    Parameters
+    ----------
+    support : ValueSupport
+    numbers : ndarray of shape (n, D)
+        Of the training rows, NaN where a cell is missing.
+    has_atoms : ndarray of bool of shape (D,)
+        Columns whose atoms new rows copy, so that atoms need no resolution.
+
+    Returns
+    -------
+    support : ValueSupport
+    """
+    widths, origins = np.ones(len(support.steps)), np.zeros(len(support.steps))
+    places = np.random.default_rng(0).integers(len(numbers), size=64)
+    for j in np.flatnonzero(support.steps > 0):
+        atoms = support.atoms.get(j, ()) if has_atoms[j] else ()
+        # A divisor of all rows divides those of a sample, which rules most out.
+        for rows in (places, slice(None)):
+            values = numbers[rows, j]
+            values = np.unique(values[~(np.isnan(values) | np.isin(values, atoms))])
+            counts = np.rint(values / support.steps[j])
+            first = counts[0] if len(counts) else 0.0
+            is_exact = np.abs(counts).max(initial=0) < 2.0**53
+            counts = (counts - first).astype(np.int64) if is_exact else np.ones(1, int)
+            width = int(np.gcd.reduce(counts))
+            if width == 1:
+                break
+        if len(counts) > 2 and float(width) ** (1 - len(counts)) <= CHANCE:
+            widths[j], origins[j] = width, first
+    return replace(support, widths=widths, origins=origins)
+
+
+def _steps_of(rows, precision):
+    """The powers of ten (D,), 1 to .0001, that all values are multiples of; else 0."""
+    rows, steps = rows.astype(np.float64), np.zeros(rows.shape[1])
+    room = 2 * precision * np.abs(rows)
+    # Steps that the type itself rounds to say nothing.
+    finest = 8 * np.fmax.reduce(room, axis=0, initial=0.0)
+    for decimals in range(5):
+        step = 10.0**-decimals
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = (np.abs(rows - np.round(rows, decimals)) > room).any(axis=0)
+        steps[(steps == 0) & ~off & (step >= finest)] = step
+        if steps.all():
+            break
+    return steps
+
+
+def _atoms_of(values):
+    """Up to three values that stick out by how many rows share them, 0 first.
+
+    An atom has 3% of the values, five rows at least, and four times the rows of the
+    fourth commonest value: in a column of few values none sticks out.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) < 5:
+        return distinct[:0]
+    least = max(5, 0.03 * len(values), 4 * np.sort(counts)[-4])
+    shared = distinct[counts >= least]
+    return shared[np.argsort(shared != 0, kind="stable")]
+
+
+# --- values on steps --------------------------------------------------------------
+
+
+def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
+    """Values (n, D) on the steps of their columns, some steps apart from an origin."""
+    places = (values / steps - origins) / widths
+    return multiples(origins + widths * to(places), steps)
+
+
+def steps_between(low, high, steps):
+    """Least and most numbers of steps (n, D) within limits; crossed if there are none.
+
+    Steps may be missed by rounding.
+    """
+    return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
+
+
+def least_change(lower, upper):
+    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
+    low, high = steps_between(lower, upper, 1)
+    is_empty = low > high
+    low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
+    return np.clip(0, low, high)
+
+
+def off_steps(values, steps):
+    """How far values (n, D) are from the steps of their columns, as shares of these."""
+    places = values / steps
+    return np.abs(places - np.rint(places))
+
+
+def multiples(counts, steps):
+    """Multiples of steps, to the nearest float of their decimals."""
+    inverse = np.maximum(np.rint(1 / steps), 1)
+    is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
+    return np.where(is_fraction, counts / inverse, counts * steps)

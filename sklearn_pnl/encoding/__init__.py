@@ -1,0 +1,22 @@
+"""From rows to codes and back: Algorithm 1 of the paper, and the search for neighbours.
+
+``codec`` encodes rows by a projection onto the base and decodes codes by a projection
+onto a local manifold (``manifolds``). ``embedding`` maps rows to positive measures and
+back. ``neighbors`` finds the training rows whose codes are nearest.
+"""
+
+from .manifolds import (
+    EtaManifold,
+    FiberManifold,
+    LocalManifold,
+    MixtureManifold,
+    ThetaManifold,
+)
+
+__all__ = [
+    "EtaManifold",
+    "FiberManifold",
+    "LocalManifold",
+    "MixtureManifold",
+    "ThetaManifold",
+]

@@ -1,0 +1,419 @@
+"""Nearest training rows of codes, and decoding through them.
+
+``KL(w, w_i) = psi_i - psi_w - <eta_w, theta_i - theta_w>`` depends on the training row
+by an inner product alone, so that its nearest neighbours are those of Euclid in one
+more dimension, and scikit-learn's :class:`~sklearn.neighbors.NearestNeighbors` finds
+them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows and
+``queries(codes)``, whose Euclidean order is that of nearness, and ``distances``.
+"""
+
+from functools import cached_property, partial
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.linalg import solve_triangular
+from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils._param_validation import StrOptions
+
+from .._utils.arrays import (
+    BLOCK_CELLS,
+    DEVICE_BLOCKS,
+    at_least,
+    at_most,
+    cast,
+    concat,
+    filled,
+    floats_like,
+    is_foreign,
+    like,
+    namespace,
+    replaced,
+    row_dots,
+    slices,
+    take,
+    to_host,
+)
+from .._utils.blocks import map_blocks, shares_memory
+from .._utils.threads import few_openmp_threads, one_blas_thread
+from .._utils.validation import warn_unconverged
+from ..frames.categories import Indicators, typical_deviation
+
+# Queries that a thread of scikit-learn's brute-force search compares with the points at
+# once. With fewer than four such chunks of queries for each thread, the threads share
+# the points instead of the queries. Which of several points at the distance of the last
+# neighbour are found then depends on the number of threads. A search therefore starts
+# one thread for each four chunks of queries, and a small search starts none.
+# A small search would also wait for threads that get no core. With other processes on
+# both cores of a machine, searches among 100, 300, 1,000 and 2,000 points of 64 columns
+# took 0.6, 35, 50 and 160 ms in one thread and 27, 540, 720 and 1,180 ms in two.
+_CHUNK = 128
+
+
+class KLMetric:
+    r"""Points whose Euclidean order is that of ``KL(w, w_i)``, exactly.
+
+    A maximum inner product search made one of nearest neighbours by one coordinate more
+    (Bachrach et al., RecSys 2014), about the mean code and in its Fisher metric.
+
+    Only ``M_i - <eta_w, theta_i>`` of the divergence depends on the training point,
+    with ``M`` the mass. With ``a = eta_w - eta_0`` and ``b_i = theta_i - theta_0``,
+    from the mean code 0, and ``c_i = KL(w_0, w_i)`` it is ``c_i - <a, b_i>`` but for
+    what the query decides. With ``F`` a factor of the metric at the mean and K just
+    large enough for the root to be real,
+
+    .. math:: | (F^{-1} a, 0) - (F' b_i, \sqrt{2 c_i - |F' b_i|^2 + K}) |^2
+              = 2 (c_i - \langle a, b_i \rangle) + |F^{-1} a|^2 + K .
+
+    Near the mean the root is small, and the distance that of the Fisher metric.
+
+    Parameters
+    ----------
+    codec : Codec
+    coordinates : ndarray of shape (n, m)
+        Of the training points.
+    masses : ndarray of shape (n,)
+        Of the training points.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, m + 1)
+    """
+
+    def __init__(self, codec, coordinates, masses):
+        self._codec, self._coordinates = codec, coordinates
+        (n, _), xp = coordinates.shape, namespace(coordinates)
+        if not codec.with_mass:
+            masses = filled(1.0, n, coordinates)
+        mean = xp.mean(coordinates, axis=0, keepdims=True)
+        mean = codec.coordinates(codec.codes(mean))
+        centre = xp.exp(codec.base.energy(mean))
+        self._eta = codec.base.expectations(centre)
+        factor = codec.base.metric_factor(to_host(centre)[0], codec.with_mass)
+        self._factor = floats_like(factor, coordinates)
+        parts, total = [], xp.sum(centre)
+        # Temporaries of a few rows stay in cache.
+        step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(coordinates) else 1)
+        for rows in slices(n, max(1, step // centre.shape[1])):
+            offsets = coordinates[rows, :] - mean
+            divergence = masses[rows] - total - offsets @ self._eta[0, :]
+            # A difference of masses, of which half of the digits or more are lost here.
+            close = np.flatnonzero(to_host(divergence < 1e-7 * total))
+            exact = _kl_of_energies(centre, codec.base.energy(take(offsets, close)))
+            (divergence,) = replaced((divergence,), close, (exact,))
+            along = xp.multiply if self._factor.ndim == 1 else xp.matmul
+            offsets = along(offsets, self._factor)
+            # The coordinates that normalising fixes do not depend on the query.
+            offsets[:, : codec.n_fixed] = 0
+            parts.append((offsets, 2 * divergence - row_dots(offsets, offsets)))
+        offsets, remainder = map(concat, zip(*parts, strict=True))
+        last = xp.sqrt(remainder - at_most(xp.min(remainder), 0.0))
+        self.points = concat([offsets, last[:, None]], axis=1)
+
+    def queries(self, codes):
+        """Points of codes: their nearest ``points`` are nearest in KL."""
+        step = self._codec.encoded_at_once
+        if codes.shape[0] <= step:
+            return self._queries(codes)[0]
+        return map_blocks(self._queries, codes, step=step)[0]
+
+    def _queries(self, codes):
+        base, factor = self._codec.base, self._factor
+        eta = base.expectations(self._codec.measures(codes)) - self._eta
+        if factor.ndim == 1:
+            eta /= factor
+        elif is_foreign(eta):
+            eta = namespace(eta).linalg.solve(factor, eta.T).T
+        else:
+            eta = solve_triangular(factor, eta.T, lower=True, check_finite=False).T
+        return (concat([eta, filled(0.0, (eta.shape[0], 1), eta)], axis=1),)
+
+    def distances(self, codes, neighbors):
+        """``KL(w, w_i)`` (n, k) of a block of codes to k of the points, in nats."""
+        n, k = neighbors.shape
+        coordinates, energy = self._codec.coordinates(codes), self._codec.base.energy
+        xp, each = namespace(coordinates), np.repeat(np.arange(n), k)
+        near = take(self._coordinates, neighbors.reshape(-1))
+        measures = take(xp.exp(energy(coordinates)), each)
+        divergences = _kl_of_energies(measures, energy(near - take(coordinates, each)))
+        return (xp.reshape(divergences, (n, k)),)
+
+
+class EuclideanMetric:
+    """Codes as they are: distance in theta. As :class:`KLMetric`."""
+
+    def __init__(self, codec, coordinates, masses):
+        self.points = codec.codes(coordinates)
+
+    def queries(self, codes):
+        """The codes."""
+        return codes
+
+    def distances(self, codes, neighbors):
+        """Euclidean distances (n, k) of a block of codes to k of the points."""
+        (n, k), xp = neighbors.shape, namespace(codes)
+        near = take(self.points, neighbors.reshape(-1))
+        away = near - take(codes, np.repeat(np.arange(n), k))
+        return (xp.reshape(xp.sqrt(row_dots(away, away)), (n, k)),)
+
+
+METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
+METRIC = [StrOptions(set(METRICS))]
+
+
+class TrainingRows:
+    """Training rows with their codes, for neighbour search and decoding.
+
+    Parameters
+    ----------
+    codec : Codec
+    rows : ndarray of shape (n, D)
+        Empty, but of their type, if the codec does not need them.
+    encoded : Encoded
+        The rows as the codec encoded them.
+    metric : {"kl", "euclidean"}
+        Nearness of codes, a key of `METRICS`.
+    labels : ndarray of int of shape (n, n_categorical), default=None
+        Categories of the rows, which enter the distances.
+    """
+
+    def __init__(self, codec, rows, encoded, metric, labels=None):
+        self.codec = codec
+        self.rows = rows
+        self.coordinates = encoded.coordinates
+        self.masses = encoded.mass
+        self.metric = metric
+        self.labels = labels
+
+    @property
+    def codes(self):
+        """Codes of the rows, in double precision."""
+        return self.codec.codes(self.coordinates)
+
+    @cached_property
+    def _metric(self):
+        return METRICS[self.metric](self.codec, self.coordinates, self.masses)
+
+    @cached_property
+    def _search(self):
+        return PointSearch(self._metric.points, self.labels)
+
+    @one_blas_thread()
+    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
+        """The k rows (n, k) nearest to each code; see :class:`PointSearch`."""
+        queries = self._metric.queries(codes)
+        return self._search.nearest(queries, k, among, like, n_jobs)
+
+    def distances(self, codes, neighbors, n_jobs=None):
+        """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
+        step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
+        return map_blocks(
+            self._metric.distances, codes, neighbors, step=step, n_jobs=n_jobs
+        )[0]
+
+    def mean(self, neighbors):
+        """Mean distributions (n, D) of rows (n, k)."""
+        weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
+        return self.codec.mean(self.rows, self.masses, neighbors, weights)
+
+    def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
+        """Rows (n, D) of codes: each projected on what its neighbours give.
+
+        That is ``M*_ell(N)`` or one of its relatives: the local manifold of the codec
+        says which, and the mean of the neighbours gives it, made block by block. Warns
+        if some rows did not converge.
+        """
+        codec, rows = self.codec, self.rows
+        if weights is None:
+            weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
+        if not codec.needs_rows:
+            # A single pass over memory, which threads do not speed up.
+            rows, n_jobs = rows[:0, ...], None
+        decode = partial(codec.decode, rows=rows, masses=self.masses)
+        given, step = (codes, neighbors, weights), codec.decoded_at_once
+        rows, residual = map_blocks(decode, *given, step=step, n_jobs=n_jobs)
+        tol = codec.attainable_tol(rows)
+        warn_unconverged(caller, to_host(residual), tol, codec.max_iter)
+        return rows
+
+    def decoded(self):
+        """Decode the rows (n, D) from their own codes."""
+        if self.codec.needs_rows:
+            return 1 * self.rows
+        neighbors = np.arange(self.codes.shape[0])[:, None]
+        return self.decode(self.codes, neighbors, "")
+
+
+class PointSearch:
+    """Search for the nearest of some points.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d)
+    labels : ndarray of int of shape (m, c) or None
+        Category codes.
+    deviation : float, default=None
+        Distance for which a category that differs counts; None for the typical
+        deviation of the points.
+    """
+
+    def __init__(self, points, labels=None, deviation=None):
+        if labels is not None and deviation is None:
+            deviation = typical_deviation(points)
+        self._indicators = None if labels is None else Indicators(labels, deviation)
+        if labels is None:
+            self._points = _with_some_column(points)
+        else:
+            self._points = np.hstack([points, self._indicators.points])
+
+    @cached_property
+    def _search(self):
+        return _new_search(self._points)
+
+    @one_blas_thread()
+    def nearest(self, queries, k, among=None, like=None, n_jobs=None):
+        """Numbers (n, k) of the points nearest to queries, of some points or all.
+
+        The neighbours of a query are in ascending order of distance, and neighbours at
+        the same distance are in the order of their numbers. The same neighbours are
+        found with every number of threads and in every process, also if more points
+        than needed are at the distance of the last neighbour. Queries have the
+        categories of the points ``like``; None is none, which are as far from all
+        others.
+        """
+        if self._indicators is None:
+            queries = _with_some_column(queries)
+        else:
+            of_labels = self._indicators.queries(len(queries), like)
+            queries = np.hstack([queries, of_labels])
+        if among is None:
+            return _kneighbors(self._search, queries, k, n_jobs)
+        search = _new_search(take(self._points, among))
+        return among[_kneighbors(search, queries, k, n_jobs)]
+
+
+def _new_search(points):
+    """Search for the points nearest to others: scikit-learn's, or on a device."""
+    if is_foreign(points):
+        return DeviceSearch(points)
+    if issparse(points):
+        return SparseSearch(points)
+    return NearestNeighbors().fit(points)
+
+
+class DeviceSearch:
+    """Nearest points by all distances at once, on the device that has the points.
+
+    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked.
+    """
+
+    def __init__(self, points):
+        self._points, self._squares = points, row_dots(points, points)
+
+    def kneighbors(self, queries, k):
+        """Distances and numbers (n, k) of the nearest points, on the host."""
+        m, queries = self._points.shape[0], cast(queries, self._points.dtype)
+        at_once = max(1, BLOCK_CELLS * DEVICE_BLOCKS // m)
+        near = [self._near(queries[q, :], k) for q in slices(queries.shape[0], at_once)]
+        near = np.concatenate(near)
+        # Squares of long points lose digits, so that these few are measured again.
+        each = np.repeat(np.arange(len(near)), k)
+        away = take(self._points, near.reshape(-1)) - take(queries, each)
+        distances = np.sqrt(to_host(row_dots(away, away))).reshape(near.shape)
+        order = np.lexsort((near, distances), axis=1)
+        found = distances, near
+        return tuple(np.take_along_axis(each, order, axis=1) for each in found)
+
+    def _near(self, queries, k):
+        xp, numbers = namespace(queries), []
+        distances = self._squares - 2 * (queries @ self._points.T)
+        every = like(np.arange(distances.shape[1]), queries)
+        for _ in range(k):
+            nearest = xp.argmin(distances, axis=1)
+            distances = xp.where(every == nearest[:, None], np.inf, distances)
+            numbers.append(to_host(nearest))
+        return np.column_stack(numbers)
+
+
+class SparseSearch:
+    """Nearest sparse points by the products of cells that are not 0.
+
+    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked; for two
+    sparse points that would compare all pairs of their cells.
+    """
+
+    def __init__(self, points):
+        self._across, self._squares = points.T.tocsr(), _squares(points)
+
+    def kneighbors(self, queries, k):
+        """Squared distances, numbers (n, k) of the nearest points; ties by number."""
+        at_once = max(1, 8 * BLOCK_CELLS // len(self._squares))
+        found = [self._near(queries[q], k) for q in slices(queries.shape[0], at_once)]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def _near(self, queries, k):
+        away = (queries @ self._across).toarray()
+        away *= -2
+        away += self._squares
+        away += _squares(queries)[:, None]
+        kth = np.partition(away, k - 1, axis=1)[:, [k - 1]]
+        # All points as near as the k-th: by rows, and in each by number.
+        row, point = np.nonzero(away <= kth)
+        distance = away[row, point]
+        order = np.lexsort((point, distance, row))
+        first = np.searchsorted(row, np.arange(len(away)))
+        nearest = order[first[:, None] + np.arange(k)]
+        return distance[nearest], point[nearest]
+
+
+def _squares(points):
+    return points.multiply(points).sum(axis=1)
+
+
+def _kneighbors(search, queries, k, n_jobs):
+    """Numbers (n, k) of the points nearest to queries, ascending; ties by number.
+
+    A search leaves ties in an order that depends on the number of its queries.
+    """
+    distances, near = _search_by(search, queries, k, n_jobs)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    if len(tied):
+        order = np.lexsort((near[tied], distances[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    return near
+
+
+def _search_by(search, queries, k, n_jobs):
+    """Find the nearest points as ``search.kneighbors`` does.
+
+    A search by a tree in scikit-learn resets the filters of warnings, which all threads
+    share, so that the tree is asked directly.
+    """
+    tree = getattr(search, "_tree", None)
+    if tree is None:
+        # Arrays made here need no check.
+        options = {"assume_finite": True, "skip_parameter_validation": True}
+        options["pairwise_dist_chunk_size"] = _CHUNK
+        most = max(1, (queries.shape[0] - 1) // (4 * _CHUNK))
+        with config_context(**options), few_openmp_threads(most):
+            return search.kneighbors(queries, k)
+    n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
+    if n_jobs == 1:
+        return tree.query(queries, k)
+    step = max(1, -(-len(queries) // n_jobs))
+    return map_blocks(partial(tree.query, k=k), queries, step=step, n_jobs=n_jobs)
+
+
+def _with_some_column(points):
+    """Points, with a constant column if they have none, as codes of one cell."""
+    return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
+
+
+def _kl_of_energies(measure, energy):
+    """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
+    xp = namespace(energy)
+    terms = xp.expm1(energy)
+    terms -= energy
+    terms *= measure
+    return at_least(xp.sum(terms, axis=1), 0.0)

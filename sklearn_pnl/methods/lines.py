@@ -1,0 +1,567 @@
+"""New rows on straight lines between near rows, in the units of the rows.
+
+Convention, where the code of a row is the row itself (the base is all of S):
+
+    row         x_i            a point of the m-flat manifold of all rows
+    mixed row   x_i + t (x_j - x_i), 0 <= t <= 1, on the m-geodesic from x_i to x_j
+    noise       sum_a z_a x_a, sum_a z_a = 0, over x_i and its neighbours
+
+Two theorems follow from the form alone. A mixed row is a convex combination of training
+rows, so it stays in every half-space that holds them: it keeps their linear equalities,
+inequalities and limits. With noise a row is an affine combination of training rows, so
+it stays in every affine subspace (m-flat sub-manifold) that holds them: every linear
+equality of the training rows holds.
+The noise alone can leave limits and orders of columns; :class:`LineSource` keeps it
+from that, column by column but for columns that move together. So equalities hold that
+are known (`constraints/structure.py`), and all others only where nothing acts on single
+columns: with ``agreed_cells=False`` and without limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.base import BaseEstimator
+
+from .._utils.arrays import dense, slices
+from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
+from ..control.constraints import ALMOST
+from ..control.value_support import off_steps
+from .parents import (
+    Batch,
+    RowSearch,
+    SparseRowSearch,
+    choose_parents,
+    n_partners,
+    separate_levels,
+    strata_of,
+    zero_sum_weights,
+)
+
+# Relative distance of a factor of noise to the limit that it was computed from.
+_WITHIN = 1 - 1e-12
+
+
+class Lines(BaseEstimator):
+    """Draw new rows on straight lines between near rows, plus local noise.
+
+    The method of tables, :class:`PNLAugmenter` with ``method="lines"``. A random row
+    and a random one of its nearest are mixed at a uniform position. The noise is a
+    normal zero-sum combination of the row and its neighbours, of ``noise ** 2`` times
+    the covariance of the differences between them: it has the size and the shape of the
+    data there, and stays within a cluster. Rows of more axes are taken flat.
+
+    A new row is an affine combination of training rows, so that it keeps every linear
+    equality that these satisfy. Limits and agreed cells act on single columns: then
+    equalities hold that are found or given. A ratio test (``methods/lines.py``)
+    keeps limits and orders.
+
+    Parameters
+    ----------
+    noise : float, default=0.6
+        Standard deviation of the noise, relative to that of differences. Mixing takes a
+        sixth of their covariance from that of rows, which ``1 / sqrt(6)`` gives back;
+        limits and agreed cells take more, which 0.6 gives back. 0 is for rows between
+        two others.
+
+    agreed_cells : bool, default=True
+        Whether a cell in which both rows have the same value gets no noise: values that
+        many rows share stay unchanged. With False, and ``extrapolation=None``, noise
+        keeps every linear equality of the rows, also undetected ones, such as totals of
+        120 parts in 80 rows.
+
+    n_candidates : int or None, default=16384
+        With more training rows, partners are the nearest of this many random rows, so
+        that the search takes linear time. All rows are mixed, with partners as near as
+        in a data set of this size. None searches all rows.
+
+    See Also
+    --------
+    Codes : Rows that are encoded, drawn as codes and decoded, as in the paper.
+    PNLAugmenter : One set of rows, without classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import Lines, PNLAugmenter
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter(Lines(noise=0.35)).fit(X).sample(3).shape
+    (3, 4)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "noise": [NOT_NEGATIVE],
+        "agreed_cells": ["boolean"],
+        "n_candidates": [TWO_OR_MORE, None],
+    }
+    # Whether rows may have missing cells, and whether they may not be negative.
+    allows_missing, positive_only = True, False
+
+    def __init__(
+        self,
+        noise: float = 0.6,
+        *,
+        agreed_cells: bool = True,
+        n_candidates: int | None = 2**14,
+    ) -> None:
+        self.noise = noise
+        self.agreed_cells = agreed_cells
+        self.n_candidates = n_candidates
+
+    def fit(
+        self,
+        table: Any,
+        structure: Any,
+        k_neighbors: Any = "auto",
+        groups: Any = None,
+        n_jobs: int | None = None,
+        caller: str = "Lines",
+    ) -> LineSource:
+        """The source of new rows like those of a table; estimators call it.
+
+        Parameters
+        ----------
+        table : Table
+            Rows of any container, as they were read.
+        structure : Structure
+            Equalities, orders, limits and steps of the columns.
+        k_neighbors : int or "auto", default="auto"
+            Partners of a row: a third of the rows, at most 10, and 7 of fewer than 18.
+        groups : ndarray of shape (m,), default=None
+            Rows of a group are mixed with each other alone.
+        n_jobs, caller
+            Not used.
+
+        Returns
+        -------
+        source : LineSource
+        """
+        m = len(table)
+        k = n_partners(m) if k_neighbors == "auto" else k_neighbors
+        k = clip_neighbors(k, m, True, table.data_name)
+        if table.sparse_rows is not None and not (
+            structure.has_relations or structure.atoms or table.has_missing
+        ):
+            return self._fit_sparse(table, structure, k, groups)
+        cells = table.numbers().astype(np.float64, copy=not table.owned)
+        labels = table.labels
+        rows, absent = _filled(cells, structure)
+        levels = separate_levels(rows, labels, structure, k)
+        strata = strata_of(cells, structure.tied, k, groups, levels)
+        search = RowSearch(rows, labels, structure.binary)
+        has_donors = labels is not None or structure.binary.any() or absent is not None
+        return LineSource(
+            rows, absent, cells, structure, self.noise, self.agreed_cells,
+            _limits_of_patterns(cells, strata, structure),
+            _given_with_categories(cells, structure, labels), search,
+            structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
+        )  # fmt: skip
+
+    def _fit_sparse(self, table, structure, k, groups):
+        """The source of rows whose columns have nothing to do with each other."""
+        cells, none = table.sparse_rows, np.zeros((len(table), 0))
+        levels = separate_levels(cells, None, structure, k)
+        strata = strata_of(none, slice(0), k, groups, levels)
+        # Both are the same but for rounding, and so for ties.
+        if table.is_large:
+            search = SparseRowSearch(cells, structure.binary)
+        else:
+            search = RowSearch(dense(cells), None, structure.binary)
+        return SparseLineSource(
+            _columns_kept(cells, ~structure.binary), None, cells, structure,
+            self.noise, self.agreed_cells, None, (), search, structure.of_rows(cells),
+            self.n_candidates, k, strata, bool(structure.binary.any()),
+            _columns_kept(cells, structure.binary),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LineSource:
+    """Rows of a class; new rows lie on straight lines between them.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m, D)
+        A number in every cell.
+    absent : ndarray of bool of shape (m, D) or None
+        Cells that are not mixed: missing ones, and atoms of the value support.
+    cells : ndarray of shape (m, D)
+        The training rows.
+    structure : Structure
+        Of the rows of all classes.
+    noise : float
+        Spread of the noise, that of differences between near rows being 1.
+    agreed_cells : bool
+        Whether cells in which both parents agree get no noise.
+    limits : ndarray of shape (2, m, D) or None
+        Of new rows from each row; None for those of the structure.
+    following : tuple of int
+        Blocks of two-valued columns that are given with the categories.
+    search : RowSearch
+    feasible : Structure
+        In the units of the rows.
+    n_candidates : int or None
+    n_neighbors : int
+    strata : list or None
+        Rows that are mixed with each other alone.
+    has_donors : bool
+        Whether some cells come from one parent, as categories do.
+    """
+
+    rows: np.ndarray
+    absent: np.ndarray | None
+    cells: np.ndarray
+    structure: Any
+    noise: float
+    agreed_cells: bool
+    limits: np.ndarray | None
+    following: tuple
+    search: Any
+    feasible: Any
+    n_candidates: int | None
+    n_neighbors: int
+    strata: list | None
+    has_donors: bool
+
+    # Rows satisfy equalities as they are drawn; categories are those of a parent, and
+    # can be counted; seeds can have unequal shares.
+    keeps_equalities = can_count = takes_shares = True
+
+    def __len__(self):
+        return self.rows.shape[0]
+
+    @property
+    def n_cells(self):
+        """How many cells of a new row are computed."""
+        return self.rows.shape[1]
+
+    @property
+    def n_numbers(self):
+        """How many other numbers a new row takes while it is drawn."""
+        return self.n_cells + self.n_neighbors
+
+    def training_rows(self):
+        """The training rows (m, D)."""
+        return self.cells
+
+    def batches(self, request, rng, size):
+        """New rows, ``size`` at a time."""
+        parents = choose_parents(self.search, request, rng, self.n_candidates)
+        seed = rng.randint(np.iinfo(np.int32).max)
+        # Only for donors: a generator takes a twentieth of the time of a small table.
+        coins = RandomState(seed) if request.mutual else None
+        for rows in slices(request.n_samples, size):
+            batch = parents[rows]
+            numbers, donors = self.draw(batch, rng, coins)
+            pairs = np.column_stack([batch.seeds, batch.partners])
+            t = batch.position[:, None]
+            yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
+
+    def draw(self, parents, rng, coins):
+        """New rows (n, D), and the row (n,) that gives each its categories."""
+        structure, i, j = self.structure, parents.seeds, parents.partners
+        donors, from_j = self._donors(parents, coins)
+        mixed, difference = self.rows[i], self.rows[j]
+        difference -= mixed
+        if self.absent is not None:
+            lost = self.absent[i] | self.absent[j]
+            difference[lost] = 0
+            np.copyto(mixed, self.rows[donors], where=lost)
+        mixed += parents.position[:, None] * difference
+        noise, rows = self._noise(parents, donors, rng), mixed
+        if noise is not None:
+            rows = self._added(mixed, difference, noise, parents)
+        # The donor's missing cells and atoms, of which nothing follows.
+        self._take_absent(rows, donors)
+        # Two-valued columns, each block from one parent.
+        chosen = np.where(from_j[:, structure.blocks], j[:, None], i[:, None])
+        binary = self.cells[chosen, np.flatnonzero(structure.binary)]
+        discretize(rows, binary, structure)
+        mend(rows, donors, i, self.cells, structure)
+        # Rows that were reset have another donor.
+        self._take_absent(rows, donors)
+        return rows, donors
+
+    def _take_absent(self, rows, donors):
+        """Copy the cells of donors (n,) that are not mixed, in place."""
+        if self.absent is not None:
+            np.copyto(rows, self.cells[donors], where=self.absent[donors])
+
+    def _donors(self, parents, coins):
+        """The row (n,) that gives categories, and the blocks (n, b) that j gives."""
+        i, j = parents.seeds, parents.partners
+        n_blocks = self.structure.blocks.max(initial=-1) + 1
+        if parents.mutual is None:
+            return i.copy(), np.zeros((len(i), n_blocks), bool)
+        coin = coins.uniform(size=(len(i), 1 + n_blocks))
+        gives = (coin < parents.position[:, None]) & parents.mutual[:, None]
+        if self.absent is not None:
+            # A donor also gives its missing cells: j gives nothing if it lacks other
+            # cells than i.
+            missing = np.isnan(self.cells)
+            gives[(missing[i] != missing[j]).any(axis=1)] = False
+        gives[:, [1 + b for b in self.following]] = gives[:, :1]
+        return np.where(gives[:, 0], j, i), gives[:, 1:]
+
+    def _noise(self, parents, donors, rng):
+        """Noise (n, D) of the shape of the neighbourhoods of seeds; None without."""
+        if self.noise == 0 or parents.neighbors.shape[1] == 1:
+            return None
+        # Zero-sum weights: with them a new row stays an affine combination.
+        weights = zero_sum_weights(parents, self.noise, len(self.rows), rng)
+        noise = weights @ self.rows
+        if self.absent is not None:
+            # sum z_a (x_a - x_d), d the donor, of cells that are there.
+            c = np.flatnonzero(self.absent.any(axis=0))
+            present = 1.0 - self.absent[:, c]
+            noise[:, c] = weights @ (self.rows[:, c] * present)
+            noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
+            noise[:, c] *= present[donors]
+        c = np.flatnonzero(self.structure.tied)
+        if len(c):
+            # Where neighbours agree it is rounding of 1e-17.
+            size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
+            largest = 4 * np.finfo(float).eps * np.abs(self.rows[:, c]).max(axis=0)
+            part = noise[:, c]
+            part[np.abs(part) <= size[:, None] * largest] = 0
+            noise[:, c] = part
+        return noise
+
+    # --- limits, and orders of columns ---------------------------------------------
+
+    @property
+    def reflects(self):
+        """Whether noise is changed cell by cell."""
+        free = (self.structure.steps == 0) & ~self.structure.binary
+        return self.agreed_cells or not np.isinf(self.structure.low[free]).all()
+
+    def _added(self, mixed, difference, noise, parents):
+        """Add noise to mixed rows, within limits and orders."""
+        structure = self.structure
+        low, high = structure.low, structure.high
+        if self.limits is not None:
+            low, high = self.limits[:, parents.seeds]
+        if not self.reflects:
+            # Without reflection: one factor a row, so that the row stays affine.
+            s = _room(mixed, noise, None, None, structure.ordered, slice(None))
+            return mixed + noise * folded(s)[:, None]
+        if self.agreed_cells:
+            agreed = difference == 0
+            agreed[:, structure.in_equality] = False
+            if self.absent is not None:
+                i, j = parents.seeds, parents.partners
+                agreed &= self.absent[i] == self.absent[j]
+            if agreed.any():
+                noise[agreed] = 0
+        tied = np.flatnonzero(structure.tied)
+        if len(tied):
+            s = _room(mixed, noise, low, high, structure.ordered, tied)
+            noise[:, tied] *= folded(s)[:, None]
+        rows = noise
+        rows += mixed
+        reflect(rows, low, high)
+        return rows
+
+
+@dataclass(frozen=True)
+class SparseLineSource(LineSource):
+    """Sparse rows of a class; cells that are 0 in both parents stay so.
+
+    The rows of :class:`LineSource`, of columns without relations and missing cells,
+    computed where a cell is not 0. ``cells`` are sparse.
+
+    Attributes
+    ----------
+    rows, flags : sparse array of shape (m, D)
+        The cells of columns that are mixed, and those of binary columns.
+    """
+
+    flags: Any
+
+    @property
+    def n_cells(self):
+        """See :class:`LineSource`; of a row and all its neighbours."""
+        return 1 + int(np.diff(self.cells.indptr).mean() * (1 + self.n_neighbors))
+
+    def training_rows(self):
+        """The training rows (m, D), dense."""
+        return dense(self.cells)
+
+    def draw(self, parents, rng, coins):
+        """New rows (n, D), sparse, and the row (n,) that gives each its flags."""
+        structure, i, j = self.structure, parents.seeds, parents.partners
+        donors, from_j = self._donors(parents, coins)
+        mixed = self.rows[i]
+        difference = self.rows[j] - mixed
+        step = difference.copy()
+        step.data *= np.repeat(parents.position, np.diff(step.indptr))
+        rows = mixed + step
+        if self.noise > 0 and parents.neighbors.shape[1] > 1:
+            noise = zero_sum_weights(parents, self.noise, len(self), rng) @ self.rows
+            if self.agreed_cells:
+                noise = noise.multiply(difference != 0)
+            rows = (rows + noise).tocsr()
+        c = rows.indices
+        if self.reflects:
+            reflect(rows.data, structure.low[c], structure.high[c])
+        stepped = np.flatnonzero(structure.steps[c] > 0)
+        if len(stepped):
+            at = c[stepped]
+            x = structure.rounded(rows.data[stepped], at)
+            rows.data[stepped] = np.clip(x, structure.low[at], structure.high[at])
+        if self.flags.nnz:
+            rows = rows + self._given(i, ~from_j) + self._given(j, from_j)
+        rows.sort_indices()
+        return rows, donors
+
+    def _given(self, parents, gives):
+        """Cells of binary columns in the blocks (n, b) that parents (n,) give."""
+        block_of = np.zeros(self.rows.shape[1], int)
+        block_of[self.structure.binary] = self.structure.blocks
+        flags = self.flags[parents]
+        each = np.repeat(np.arange(len(parents)), np.diff(flags.indptr))
+        flags.data *= gives[each, block_of[flags.indices]]
+        return flags
+
+
+def discretize(rows, binary, structure):
+    """Set cells of two-valued columns and round values to steps, in place.
+
+    Columns that equalities give from discrete ones are computed in the end.
+    """
+    before = rows.copy() if structure.near else None
+    rows[:, structure.binary] = binary
+    stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
+    if len(stepped):
+        part = structure.rounded(rows[:, stepped], stepped)
+        low, high = structure.low[stepped], structure.high[stepped]
+        rows[:, stepped] = np.clip(part, low, high)
+        structure.round_in_order(rows)
+    if structure.near:
+        structure.follow(rows, before)
+    structure.restore(rows)
+
+
+def mend(rows, donors, seeds, cells, structure):
+    """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
+
+    All columns of a relation are reset, since the seeds satisfy it.
+    """
+    broken = structure.breaks(rows)
+    pivots = structure.pivots[structure.is_dependent]
+    pivots = pivots[structure.steps[pivots] > 0]
+    off = off_steps(rows[:, pivots], structure.steps[pivots])
+    broken |= (off > ALMOST).any(axis=1)
+    which = np.flatnonzero(broken)
+    if len(which):
+        c = np.flatnonzero(structure.reset_together)
+        rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
+        donors[which] = seeds[which]
+
+
+def folded(s):
+    """Where a step of 1 ends when it is reflected in [0, s]."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at = np.mod(1.0, 2 * s)
+    inside = np.where(s > 0, np.minimum(at, 2 * s - at), 0.0) * _WITHIN
+    return np.where(s >= 1, 1.0, inside)
+
+
+def _room(rows, step, low, high, orders, tied):
+    """The largest factors (n,) of steps with which rows keep limits and orders."""
+    room = np.full(len(rows), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if low is not None:
+            x, d = rows[:, tied], step[:, tied]
+            end = np.where(d > 0, high[..., tied], low[..., tied])
+            ratio = np.where(d != 0, (end - x) / d, np.inf)
+            room = np.minimum(room, ratio.min(axis=1, initial=np.inf))
+        for start in range(0, len(orders), 64):
+            p, q = orders[start : start + 64].T
+            closing = step[:, p] - step[:, q]
+            ratio = np.where(closing > 0, (rows[:, q] - rows[:, p]) / closing, np.inf)
+            room = np.minimum(room, np.nanmin(ratio, axis=1, initial=np.inf))
+    return np.maximum(room, 0)
+
+
+def reflect(rows, low, high):
+    """Reflect values once at the limit that they exceed, then clip, in place.
+
+    Clipping alone would collect them on the limit, where a tree separates them.
+    """
+    where = np.nonzero((rows < low) | (rows > high))
+    if not len(where[0]):
+        return
+    low = np.broadcast_to(low, rows.shape)[where]
+    high = np.broadcast_to(high, rows.shape)[where]
+    x = rows[where]
+    with np.errstate(over="ignore"):
+        x = np.where(x < low, low + (low - x), x)
+        x = np.where(x > high, high + (high - x), x)
+    rows[where] = np.clip(x, low, high)
+
+
+def _columns_kept(cells, columns):
+    """Sparse rows (m, D) with the cells of some columns, a mask (D,)."""
+    kept = cells.copy()
+    kept.data *= columns[kept.indices]
+    kept.eliminate_zeros()
+    return kept
+
+
+# --- cells that are no numbers to mix ---------------------------------------------
+
+
+def _filled(cells, structure):
+    """Rows (m, D) with a number in every cell, and which cells are absent; or None.
+
+    A missing cell, and a shared value (atom) that new rows take as it is, is no number
+    to mix. Columns that move with others have no atoms.
+    """
+    absent = np.isnan(cells)
+    free = ~structure.reset_together
+    for column, values in structure.atoms.items():
+        if free[column]:
+            absent[:, column] |= np.isin(cells[:, column], values)
+    if not absent.any():
+        return cells, None
+    rows = np.where(absent, np.nan, cells)
+    lost = np.isnan(rows).all(axis=0)
+    rows[:, lost] = 0
+    # A middle value: near rows are near by their other cells.
+    middle = np.nanpercentile(rows, 50, axis=0, method="lower")
+    return np.where(np.isnan(rows), middle, rows), absent
+
+
+def _limits_of_patterns(cells, strata, structure):
+    """Limits (2, m, D) of new rows from each row; None for those of the structure.
+
+    Rows that are mixed only with rows that lack the same cells stay, in columns of
+    whole numbers, within the range of these: the age of a child is there only where
+    there are more than 0 children.
+    """
+    if not np.isnan(cells).any():
+        return None
+    ends = structure.low, structure.high
+    limits = np.stack([np.broadcast_to(end, cells.shape) for end in ends])
+    for rows, partners in strata:
+        # Mixed among themselves.
+        if rows is partners:
+            ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
+            c = np.flatnonzero((structure.steps > 0) & ~np.isnan(ends[0]))
+            limits[:, rows[:, None], c] = np.stack(ends)[:, None, c]
+    return limits
+
+
+def _given_with_categories(cells, structure, labels):
+    """Blocks of two-valued columns that are alike in each level of a category."""
+    flags = np.nan_to_num(cells[:, structure.binary], nan=-np.inf)
+    given = set()
+    for levels in () if labels is None else labels.T:
+        _, first, level = np.unique(levels, return_index=True, return_inverse=True)
+        alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
+        given |= {*structure.blocks} - {*structure.blocks[~alike]}
+    return tuple(sorted(given))

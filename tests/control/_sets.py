@@ -1,0 +1,35 @@
+"""Feasible sets of arrays, for tests of their parts."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from sklearn_pnl.control import LinearConstraints
+from sklearn_pnl.control.relations import Structure
+
+
+def linear(a, lower, upper, names=None):
+    a = np.atleast_2d(np.asarray(a, dtype=float))
+    names = names or tuple("abcdefghij"[: a.shape[1]])
+    ends = (np.asarray(end, dtype=float) for end in (lower, upper))
+    ends = (np.full(len(a), end) if end.ndim == 0 else end for end in ends)
+    return LinearConstraints(a, *ends, names)
+
+
+def types(d, precision=1e-16, names="abcdefghij"):
+    """The types of d columns of numbers."""
+    precision = np.array(np.broadcast_to(precision, d), dtype=float)
+    ends = np.full(d, -np.inf), np.full(d, np.inf)
+    names = tuple(names[:d])
+    return SimpleNamespace(feature_names=names, precision=precision, type_ends=ends)
+
+
+def structure_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
+                 equalities=None, orders=(), constraints=None):  # fmt: skip
+    table = types(X.shape[1], precision)
+    steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
+    nothing = LinearConstraints.empty(table.feature_names)
+    asked = equalities or nothing, constraints or nothing
+    keeps = Structure.plain(table, X, steps, *asked, low, high)
+    return replace(keeps, orders=np.array(orders, int).reshape(-1, 2))

@@ -1,0 +1,475 @@
+"""Existing rows moved as little as possible."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint, minimize
+
+from sklearn_pnl.control import ColumnConstraint, adjust, column_total
+
+SEEDS = [0, 1, 2]
+# a + b + c = total.
+TOTAL = np.array([[1.0, 1, 1, -1]])
+
+
+def stores(seed, n=60):
+    parts = np.random.default_rng(seed).gamma(3.0, size=(n, 3))
+    return pd.DataFrame(parts, columns=list("abc")).assign(total=parts.sum(axis=1))
+
+
+def measures(X, offset=1.0):
+    """Weights of squared moves: the chi-square distance that is stated."""
+    X = np.asarray(X)
+    width = np.ptp(X, axis=0)
+    return ((X - X.min(axis=0)) / width + offset) * width**2
+
+
+def distance(before, after, weights):
+    return float(((np.asarray(after) - np.asarray(before)) ** 2 / weights).sum())
+
+
+def nearest_on_equalities(X, weights, a, b):
+    """Closed form for one row: ``x + w a' (a w a')^-1 (b - a x)``."""
+    found = np.empty_like(X)
+    for i, (x, w) in enumerate(zip(X, weights, strict=True)):
+        gram = (a * w) @ a.T
+        found[i] = x + w * (a.T @ np.linalg.solve(gram, b[i] - a @ x))
+    return found
+
+
+# --- nearest ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 40, 400])
+@pytest.mark.parametrize("offset", [0.3, 1.0])
+def test_sums_of_rows_are_nearest_in_closed_form(n, offset):
+    X = stores(n, n).to_numpy()
+    wanted = X[:, 3] * np.random.default_rng(n).uniform(0.5, 2.0, n)
+    moved = adjust(
+        X,
+        ColumnConstraint(3, equal=wanted),
+        equalities=LinearConstraint(TOTAL, 0, 0),
+        offset=offset,
+    )
+    a = np.vstack([TOTAL, np.eye(4)[3]])
+    weights = measures(X, offset)
+    b = np.column_stack([np.zeros(n), wanted])
+    nearest = nearest_on_equalities(X, weights, a, b)
+    assert_allclose(moved, nearest, atol=1e-7)
+    assert_allclose(moved[:, :3].sum(axis=1), moved[:, 3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_intervals_and_limits_are_nearest_by_an_independent_solver(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(3.0, size=(8, 4)) * [1, 10, 100, 1]
+    # What other rows have can be had.
+    other = X[::-1]
+    terms = [{0: 1, 1: 1, 2: -1}, {0: 1, 1: 2, 3: -1}]
+    a = np.array([[1.0, 1, -1, 0], [1, 2, 0, -1]])
+    wanted = other @ a.T
+    asked = [
+        ColumnConstraint(terms[0], equal=wanted[:, 0]),
+        ColumnConstraint(terms[1], lower=wanted[:, 1]),
+    ]
+    moved = adjust(X, asked, equalities=None, extrapolation=0.0)
+    ends = X.min(axis=0), X.max(axis=0)
+    assert np.all((moved >= ends[0]) & (moved <= ends[1]))
+    assert_allclose(moved @ a[0], wanted[:, 0], atol=1e-8)
+    assert np.all(moved @ a[1] >= wanted[:, 1])
+    weights, unit, n_solved = measures(X), np.ptp(X, axis=0), 0
+    for i, x in enumerate(X):
+        found = minimize(
+            lambda v, x=x, w=weights[i]: distance(x, v * unit, w),
+            other[i] / unit,
+            constraints=[
+                {"type": "eq", "fun": lambda v, b=b: a[0] @ (v * unit) - b}
+                for b in wanted[[i], 0]
+            ]
+            + [
+                {"type": "ineq", "fun": lambda v, b=b: a[1] @ (v * unit) - b}
+                for b in wanted[[i], 1]
+            ],
+            bounds=list(zip(*(end / unit for end in ends), strict=True)),
+            tol=1e-12,
+            options={"maxiter": 500},
+        )
+        if found.success:
+            n_solved += 1
+            assert distance(x, moved[i], weights[i]) <= 1.001 * found.fun + 1e-9
+    assert n_solved >= 5
+
+
+@pytest.mark.parametrize("n", [3, 40, 400])
+def test_sums_of_columns_and_rows_together_are_nearest_in_closed_form(n):
+    """All cells together are one long row."""
+    X = stores(n, n).to_numpy()
+    wanted = {3: 1.3 * X[:, 3].sum(), 0: 0.8 * X[:, 0].sum()}
+    moved = adjust(X, totals=wanted, equalities=LinearConstraint(TOTAL, 0, 0))
+    a = np.vstack(
+        [np.kron(np.eye(n), TOTAL), np.tile(np.eye(4)[3], n), np.tile(np.eye(4)[0], n)]
+    )
+    b = np.concatenate([np.zeros(n), list(wanted.values())])
+    flat = [x.reshape(1, -1) for x in (X, measures(X))]
+    nearest = nearest_on_equalities(*flat, a, b[None]).reshape(X.shape)
+    assert_allclose(moved, nearest, atol=1e-7)
+    assert_allclose(moved[:, 3].sum(), wanted[3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_intervals_of_totals_with_limits_and_intervals_of_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(3.0, size=(5, 3))
+    sums = X.sum(axis=0)
+    totals = [
+        column_total(0, lower=1.4 * sums[0]),
+        column_total(1, lower=0.5 * sums[1], upper=2 * sums[1]),
+        column_total({1: 1, 2: 1}, upper=0.8 * (sums[1] + sums[2])),
+    ]
+    cap = 1.1 * X.sum(axis=1).max()
+    asked = ColumnConstraint({0: 1, 1: 1, 2: 1}, upper=cap)
+    moved = adjust(X, asked, totals=totals, equalities=None, extrapolation=0.5)
+    assert np.all(moved.sum(axis=1) <= cap)
+    weights, shape = measures(X), X.shape
+    room = 0.5 * np.ptp(X, axis=0)
+    bounds = np.tile(
+        np.column_stack([X.min(axis=0) - room, X.max(axis=0) + room]), (5, 1)
+    )
+
+    def slack(v):
+        v = v.reshape(shape)
+        s = v.sum(axis=0)
+        ends = [s[0] - 1.4 * sums[0], s[1] - 0.5 * sums[1], 2 * sums[1] - s[1]]
+        ends.append(0.8 * (sums[1] + sums[2]) - s[1] - s[2])
+        return np.concatenate([ends, cap - v.sum(axis=1)])
+
+    assert slack(moved).min() > -1e-8
+    found = minimize(
+        lambda v: distance(X, v.reshape(shape), weights),
+        X.ravel(),
+        constraints={"type": "ineq", "fun": slack},
+        bounds=bounds,
+        tol=1e-12,
+        options={"maxiter": 1000},
+    )
+    assert found.success
+    assert distance(X, moved, weights) <= 1.001 * found.fun
+
+
+# --- what is kept -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equalities_of_the_data_follow_what_is_asked(seed):
+    X = stores(seed)
+    wanted = 1.1 * X["total"]
+    moved = adjust(X, ColumnConstraint("total", equal=wanted))
+    assert list(moved) == list(X)
+    assert_array_equal(moved["total"], wanted)
+    assert_allclose(moved[list("abc")].sum(axis=1), wanted, rtol=1e-12)
+
+
+def test_rows_keep_their_index_and_what_meets_it_stays_bit_by_bit():
+    X = stores(0).set_axis([f"store {i}" for i in range(60)])
+    moved = adjust(X, ColumnConstraint("total", lower=9.0))
+    pd.testing.assert_index_equal(moved.index, X.index)
+    same = X["total"] >= 9.0
+    assert same.any() and not same.all()
+    pd.testing.assert_frame_equal(moved[same], X[same])
+    assert moved["total"].min() == 9.0
+
+
+def test_values_with_the_index_in_another_order_are_refused():
+    X = stores(0)
+    mixed = (1.1 * X["total"]).iloc[::-1]
+    asked = [ColumnConstraint("total", lower=0), ColumnConstraint("total", equal=mixed)]
+    with pytest.raises(ValueError, match=r"equal has .* order.*equal.reindex"):
+        adjust(X, asked)
+
+
+def test_cells_that_nothing_is_asked_of_stay_bit_by_bit():
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(2.0, 20.0, size=(30, 2)).round(2)
+    X = np.column_stack([parts, parts.sum(axis=1), rng.integers(0, 50, 30)])
+    moved = adjust(X, ColumnConstraint(3, lower=10, upper=30))
+    assert_array_equal(moved, np.column_stack([X[:, :3], X[:, 3].clip(10, 30)]))
+
+
+def test_columns_without_a_range_move_only_where_nothing_else_does():
+    X = np.column_stack([np.full(9, 7.5), np.random.default_rng(0).gamma(3.0, size=9)])
+    both = ColumnConstraint({0: 1, 1: 1}, equal=20.0)
+    assert_allclose(adjust(X, both, equalities=None), [[7.5, 12.5]] * 9)
+    asked = ColumnConstraint(0, equal=8.0)
+    assert_allclose(adjust(X, asked, equalities=None), X + [0.5, 0.0])
+    # A row alone: each cell moves as its size is.
+    alone = adjust(
+        [[1.0, 3.0]], ColumnConstraint({0: 1, 1: 1}, equal=8.0), equalities=None
+    )
+    assert_allclose(np.sum(alone), 8.0)
+
+
+@pytest.mark.parametrize("times", [0.01, 50.0, -3.0])
+@pytest.mark.parametrize("together", [False, True])
+def test_whatever_can_be_reached_is_not_refused(times, together):
+    X = stores(0, 12).to_numpy() + 3
+    X[:, 3] = X[:, :3].sum(axis=1)
+    wanted = times * X[:, 3]
+    total = LinearConstraint(TOTAL, 0, 0)
+    asked = {"constraints": ColumnConstraint(3, equal=wanted)}
+    if together:
+        asked = {"totals": {3: wanted.sum()}}
+    moved = adjust(X, equalities=total, **asked)
+    assert moved[:, 3].sum() == pytest.approx(wanted.sum(), rel=1e-9)
+    assert_allclose(moved[:, :3].sum(axis=1), moved[:, 3], rtol=1e-9, atol=1e-9)
+
+
+def test_amounts_keep_their_sign_if_that_is_asked():
+    X = np.random.default_rng(0).lognormal(3, 2, (80, 3))
+    wanted = 0.1 * X.sum(axis=1)
+    total = ColumnConstraint({0: 1, 1: 1, 2: 1}, equal=wanted)
+    limits = [ColumnConstraint(j, lower=0) for j in range(3)]
+    moved = adjust(X, [total, *limits], equalities=None)
+    assert moved.min() >= 0
+    assert_allclose(moved.sum(axis=1), wanted)
+    sums = adjust(X, limits, totals=0.1 * X.sum(axis=0), equalities=None)
+    assert sums.min() >= 0
+    assert_allclose(sums.sum(axis=0), 0.1 * X.sum(axis=0))
+
+
+# --- steps ------------------------------------------------------------------------
+
+
+def test_whole_numbers_stay_whole_and_keep_their_totals():
+    counts = np.random.default_rng(0).poisson(9, (50, 3))
+    X = np.column_stack([counts, counts.sum(axis=1)])
+    moved = adjust(X, ColumnConstraint(3, equal=X[:, 3] + 2))
+    assert moved.dtype == X.dtype
+    assert_array_equal(moved[:, 3], X[:, 3] + 2)
+    assert_array_equal(moved[:, :3].sum(axis=1), moved[:, 3])
+
+
+def money():
+    cents = np.random.default_rng(0).integers(100, [99_999, 5_000, 30_000], (60, 3))
+    X = pd.DataFrame(cents / 100, columns=list("abc"))
+    return X.assign(total=cents.sum(axis=1) / 100)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"constraints": ColumnConstraint("total", lower=300.0)},
+        {"constraints": ColumnConstraint("a", equal=250.25)},
+        {"totals": {"total": 44_444.44}},
+        {"totals": {"a": 30_000.3, "b": 1_500.0}},
+    ],
+)
+def test_cents_stay_cents(asked):
+    X = money()
+    moved = adjust(X, **asked)
+    assert_allclose(100 * moved, (100 * moved).round(), atol=1e-6)
+    assert_allclose(moved[list("abc")].sum(axis=1), moved["total"], rtol=1e-12)
+    for name, wanted in asked.get("totals", {}).items():
+        assert_allclose(moved[name].sum(), wanted, rtol=1e-12)
+
+
+def test_values_off_the_steps_of_a_column_are_had():
+    X = money()[["a", "b"]].assign(total=lambda x: (x.a + x.b).round(2))
+    wanted = 1.0123 * X["total"]
+    moved = adjust(X, ColumnConstraint("total", equal=wanted))
+    assert_array_equal(moved["total"], wanted)
+    assert_allclose(moved["a"] + moved["b"], wanted)
+    assert_allclose(adjust(X, totals={"total": 6_000.0001})["total"].sum(), 6_000.0001)
+
+
+def test_nested_sums_are_rounded_from_what_is_fixed():
+    rng = np.random.default_rng(0)
+    parts = rng.integers(0, 99_999, (80, 4)) / 100
+    X = np.column_stack([parts, parts[:, :2].sum(axis=1), parts[:, 2:].sum(axis=1)])
+    X = np.column_stack([X, X[:, 4:].sum(axis=1)]).round(2)
+    wanted = (1.037 * X[:, 6]).round(2)
+    moved = adjust(X, ColumnConstraint(6, equal=wanted))
+    assert_array_equal(moved[:, 6], wanted)
+    assert np.abs(100 * moved - np.rint(100 * moved)).max() < 1e-6
+    for parts, total in (([0, 1], 4), ([2, 3], 5), ([4, 5], 6)):
+        assert_allclose(moved[:, parts].sum(axis=1), moved[:, total], rtol=1e-12)
+
+
+def test_mixed_tables_keep_types_categories_and_totals():
+    rng = np.random.default_rng(0)
+    X = stores(0).assign(staff=rng.integers(1, 9, 60), place=rng.choice(["n", "s"], 60))
+    wanted = {"total": 1.05 * X["total"].sum(), "staff": int(X["staff"].sum()) + 7}
+    moved = adjust(X, ColumnConstraint("a", equal=X["a"]), totals=wanted)
+    assert_allclose(moved["total"].sum(), wanted["total"], rtol=1e-9)
+    assert moved["staff"].sum() == wanted["staff"]
+    assert moved.dtypes.tolist() == X.dtypes.tolist()
+    assert_array_equal(moved[["a", "place"]], X[["a", "place"]])
+    assert_allclose(moved[list("abc")].sum(axis=1), moved["total"], rtol=1e-9)
+
+
+def test_dates_are_moved_to_dates_and_differences_to_durations():
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 40), "D")
+    X = pd.DataFrame({"start": start, "end": start + pd.Timedelta("20D")})
+    X["end"] += pd.to_timedelta(rng.integers(-15, 15, 40), "D")
+    moved = adjust(X, ColumnConstraint("start", lower=pd.Timestamp("2024-03-01")))
+    assert moved["start"].min() == pd.Timestamp("2024-03-01")
+    assert moved.dtypes.tolist() == X.dtypes.tolist()
+    least = ColumnConstraint({"end": 1, "start": -1}, lower=pd.Timedelta("7D"))
+    moved = adjust(X, least)
+    lengths = X["end"] - X["start"]
+    assert (moved["end"] - moved["start"]).min() == pd.Timedelta("7D")
+    pd.testing.assert_frame_equal(moved[lengths >= "7D"], X[lengths >= "7D"])
+    for wrong in (
+        ColumnConstraint("start", lower=5.0),
+        ColumnConstraint("start", lower=pd.Timedelta("1D")),
+    ):
+        with pytest.raises(ValueError):
+            adjust(X, wrong)
+
+
+# --- what goes wrong --------------------------------------------------------------
+
+
+def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
+    X = np.random.default_rng(0).uniform(0, 1, size=(40, 3))
+    asked = [
+        ColumnConstraint(0, lower=0, upper=2),
+        ColumnConstraint({0: 1, 1: -1}, equal=np.r_[np.zeros(7), 50.0, np.zeros(32)]),
+    ]
+    with pytest.raises(ValueError, match=r"Row 7 cannot .*x0 - x1"):
+        adjust(X, asked, equalities=None, extrapolation=0.0)
+    with pytest.raises(ValueError):
+        adjust(X, ColumnConstraint(0, equal=-1.0), extrapolation=0.0)
+    with pytest.raises(ValueError):
+        adjust(X, totals={0: -1.0}, extrapolation=0.0)
+    each = ColumnConstraint(0, equal=np.r_[X[:7, 0], 50.0, X[8:, 0]])
+    with pytest.raises(ValueError, match="Row 7 cannot .*x0 must be 50"):
+        adjust(X, each, totals={1: 15.0}, extrapolation=0.0)
+
+
+def test_counts_are_refused_and_of_nothing_asked_rows_stay():
+    X = stores(0).assign(place=np.repeat(["n", "s"], 30))
+    with pytest.raises(ValueError, match="keep their categories.*calibrate"):
+        adjust(X, totals={"place": {"n": 20, "s": 40}})
+    pd.testing.assert_frame_equal(adjust(X), X)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"equalities": "none"}, {"extrapolation": -1}, {"offset": "one"}], ids=str
+)
+def test_parameters_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of adj"):
+        adjust(np.eye(4), ColumnConstraint(0, lower=0), **wrong)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_rows_too_few_to_find_equalities_are_warned_of(n):
+    parts = np.random.default_rng(0).gamma(3.0, size=(n, 2))
+    X = np.column_stack([parts, parts.sum(axis=1)])
+    twice = ColumnConstraint(2, equal=2 * X[:, 2])
+    total = LinearConstraint([[1, 1, -1]], 0, 0)
+    moved = adjust(X, twice, equalities=total)
+    assert_allclose(moved[:, 0] + moved[:, 1], 2 * X[:, 2])
+    adjust(X, twice, equalities=None)
+    with pytest.warns(UserWarning, match="equalities="):
+        adjust(X, twice)
+
+
+def test_subtotals_that_few_rows_do_not_show_are_warned_of():
+    # Quarters are not beside their months; the year is beside its quarters.
+    X = np.random.default_rng(0).gamma(3.0, size=(8, 12))
+    quarters = X.reshape(8, 4, 3).sum(axis=2)
+    X = np.column_stack([X, quarters, quarters.sum(axis=1)])
+    with pytest.warns(UserWarning, match="and sums of neighbours alone are kept"):
+        rows = adjust(X, totals={16: 200})
+    assert_allclose(rows[:, 12:16].sum(axis=1), rows[:, 16])
+    asked = [
+        ColumnConstraint({12 + q: 1} | {3 * q + i: -1 for i in range(3)}, equal=0)
+        for q in range(4)
+    ]
+    year = ColumnConstraint({16: 1} | {12 + q: -1 for q in range(4)}, equal=0)
+    rows = adjust(X, totals={16: 200}, equalities=[*asked, year])
+    assert_allclose(rows[:, :12].sum(), 200)
+
+
+# --- whole numbers that rounding leaves without what is asked ----------------------
+
+
+def budgets(seed, n=30):
+    parts = np.random.default_rng(seed).integers(100, 9000, (n, 2))
+    return pd.DataFrame(parts, columns=["rent", "travel"]).assign(
+        total=parts.sum(axis=1)
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "share", [{"travel": 1, "total": -0.05}, {"travel": 20, "total": -1}]
+)
+def test_whole_numbers_have_a_share_of_their_total(seed, share):
+    X = budgets(seed)
+    rows = adjust(X, ColumnConstraint(share, upper=0))
+    assert (20 * rows["travel"] <= rows["total"]).all()
+    assert (rows["rent"] + rows["travel"] == rows["total"]).all()
+    stays = 20 * X["travel"] <= X["total"]
+    assert rows[stays].equals(X[stays])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whole_numbers_keep_subtotals_under_an_inequality_and_a_total(seed):
+    X = pd.DataFrame(
+        np.random.default_rng(seed).integers(0, 12, (12, 3)), columns=[*"abc"]
+    )
+    X = X.assign(ab=X.a + X.b, all=X.sum(axis=1))
+    asked, total = ColumnConstraint({"c": 1, "ab": -1}, lower=0), X["all"].sum() + 5
+    for rows in (adjust(X, asked), adjust(X, asked, totals={"all": int(total)})):
+        assert (rows["c"] >= rows["ab"]).all()
+        assert (rows["a"] + rows["b"] == rows["ab"]).all()
+        assert (rows["ab"] + rows["c"] == rows["all"]).all()
+    assert rows["all"].sum() == total
+
+
+PRICES = pd.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [3, 1, 2, 2, 0, 1]}).assign(
+    cost=lambda X: 3 * X.a + 5 * X.b, n=lambda X: X.a + X.b
+)
+
+
+@pytest.mark.parametrize("more", [-4, -1, 1, 7])
+def test_a_total_of_whole_numbers_with_prices_is_met(more):
+    rows = adjust(PRICES, totals={"a": int(PRICES["a"].sum()) + more})
+    assert rows["a"].sum() == PRICES["a"].sum() + more
+    assert (rows["cost"] == 3 * rows["a"] + 5 * rows["b"]).all()
+    assert (rows["n"] == rows["a"] + rows["b"]).all()
+
+
+def test_a_tax_on_prices_beside_whole_numbers_is_met_soon_and_without_a_word(capfd):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"n": rng.integers(1, 20, 80), "net": rng.gamma(9, 20, 80)})
+    X = X.round(2).assign(tax=lambda X: (0.19 * X["net"]).round(2))
+    X["gross"] = (X["net"] + X["tax"]).round(2)
+    tax = {"tax": 1, "net": -0.19}
+    # Exactly, so that cents are left, and to the cent: seconds a row, once.
+    for room in (0, 0.0051):
+        rows = adjust(X, ColumnConstraint(tax, lower=-room, upper=room))
+        assert (rows["tax"] - 0.19 * rows["net"]).abs().max() < room + 1e-6
+        assert_allclose(rows["gross"], rows["net"] + rows["tax"], rtol=1e-12)
+    assert_allclose(rows, rows.round(2), rtol=1e-12)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_rows_that_leave_cents_are_not_searched_for_whole_numbers(monkeypatch):
+    monkeypatch.setattr("sklearn_pnl.geometry.convex.whole.milp", None)
+    X = stores(0).round(2).assign(age=np.arange(60) + 20)
+    X["total"] = (X["a"] + X["b"] + X["c"]).round(2)
+    rows = adjust(X, ColumnConstraint("total", equal=1.0123 * X["total"]))
+    assert_allclose(rows["total"], 1.0123 * X["total"], rtol=1e-12)
+    assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
+    assert rows["age"].equals(X["age"])
+
+
+def test_whole_numbers_of_a_price_are_found_where_there_are_some():
+    X = PRICES.drop(columns="n")
+    rows = adjust(X, ColumnConstraint("cost", equal=[20, 12, 21, 24, 17, 22]))
+    assert rows["cost"].tolist() == [20, 12, 21, 24, 17, 22]
+    assert (rows["cost"] == 3 * rows["a"] + 5 * rows["b"]).all()

@@ -1,0 +1,189 @@
+"""What leaves is checked; what fails is said by name."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from _sets import linear, structure_of, types
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint, Infeasibility
+from sklearn_pnl.control.audit import audit_rows, explain_infeasible, report_of
+from sklearn_pnl.control.value_support import find_value_support
+from sklearn_pnl.frames import TableReader, read_table
+
+
+@pytest.fixture
+def rows():
+    parts = np.random.default_rng(0).integers(100, 1000, size=(20, 2)) / 100
+    return np.column_stack([parts, parts.sum(axis=1).round(2)])
+
+
+@pytest.fixture
+def whole(rows):
+    return structure_of(
+        rows, low=0, high=30, steps=0.01, equalities=linear([1, 1, -1], 0, 0),
+        orders=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
+    )  # fmt: skip
+
+
+def test_rows_that_keep_everything_pass(rows, whole):
+    audit_rows(rows, whole, "sample")
+    rows[3, 0] = np.nan
+    audit_rows(rows, whole, "sample")
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "message"),
+    [
+        ((4, 0), -1.0, "limits of a.*row 4"),
+        ((4, 1), 3.123456, "steps of b.*row 4"),
+        ((4, 1), 29.0, "b <= c by up to .*row 4"),
+    ],
+)
+def test_what_fails_is_named_with_its_row(rows, whole, cell, value, message):
+    rows[cell] = value
+    whole = replace(
+        whole, constraints=linear(np.empty((0, 3)), [], []),
+        equalities=linear(np.empty((0, 3)), [], []),
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning) as told:
+        audit_rows(rows, whole, "sample")
+    messages = " ".join(str(one.message) for one in told)
+    assert pd.Series([messages]).str.contains(message).all()
+
+
+def test_missed_constraints_and_equalities_raise_an_error(rows, whole):
+    rows[4] = [13.0, 13.0, 26.0]
+    with pytest.raises(Infeasibility, match="row 4 misses c by 1") as told:
+        audit_rows(rows, whole, "sample")
+    assert told.value.row == 4
+    counts = np.arange(12.0).reshape(4, 3)
+    asked = linear(
+        [1, 1, 1], [[3.5], [12.0], [21.0], [30.0]], [[3.5], [12.0], [21.0], [30.0]]
+    )
+    whole = structure_of(counts, steps=1, precision=0, constraints=asked)
+    with pytest.raises(Infeasibility, match="row 0 misses a . b . c by 0.5"):
+        audit_rows(counts, whole, "sample")
+    whole = structure_of(
+        counts, steps=1, precision=0, equalities=linear([2, -1, 0], 0, 0)
+    )
+    with pytest.raises(Infeasibility, match="row 0 misses b = 2 a by 1"):
+        audit_rows(counts, whole, "sample")
+
+
+def test_types_may_round(rows, whole):
+    single = rows.astype(np.float32).astype(np.float64)
+    with pytest.raises(Infeasibility, match="misses c = a . b"):
+        audit_rows(single, whole, "sample")
+    whole = replace(whole, table=types(3, 2.0**-24), steps=np.zeros(3))
+    audit_rows(single, whole, "sample")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_column_of_single_precision_leaves_the_others_exact(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(1e3 * rng.gamma(2.0, size=(80, 3)), columns=list("abc"))
+    X["total"] = X.sum(axis=1)
+    X["single"] = rng.normal(size=80).astype(np.float32)
+    augmenter = PNLAugmenter().fit(X)
+    asked = ColumnConstraint({"a": 1, "b": 1}, equal=3000.0)
+    for rows in (
+        augmenter.sample(50, random_state=seed),
+        augmenter.sample(50, random_state=seed, constraints=asked),
+    ):
+        assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
+    assert_allclose(rows["a"] + rows["b"], 3000, rtol=1e-11)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 19, 26])
+def test_redundant_features_in_single_precision_are_kept_without_a_warning(seed):
+    X, _ = make_classification(
+        400, 8, n_informative=2, n_redundant=3, random_state=seed
+    )
+    X = X.astype(np.float32)
+    augmenter = PNLAugmenter().fit(X)
+    # As far as the columns are rounded: also the constants, of which there are none.
+    assert len(augmenter.equalities_) >= 3
+    assert_array_equal(augmenter.equalities_.lower, 0)
+    terms = np.abs(augmenter.equalities_.coefficients) @ np.abs(X).max(axis=0)
+    missed = np.abs(augmenter.equalities_.residual(augmenter.sample(200, 0)))
+    assert (missed.max(axis=0) <= 16 * np.finfo(np.float32).eps * terms).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_cents_in_single_precision_are_kept_without_a_warning(seed):
+    parts = np.random.default_rng(seed).integers(0, 50_000, (60, 3)) / 100
+    X = np.column_stack([parts, parts.sum(axis=1)]).astype(np.float32)
+    rows = PNLAugmenter().fit(X).sample(100, random_state=seed)
+    assert_array_equal(rows, np.round(rows.astype(float), 2).astype(np.float32))
+    assert_allclose(rows[:, :3].sum(axis=1, dtype=float), rows[:, 3], rtol=1e-6)
+
+
+def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
+    infeasible = np.arange(20) >= 7
+    data = linear([1, 1, -1], 0, 0)
+    asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
+    limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
+    one = structure_of(rows, **limits, constraints=asked)
+    why = explain_infeasible(rows, infeasible, one)
+    assert str(why).startswith(
+        "Row 7 cannot satisfy all constraints: a + b must be 50 to 60, but rows within "
+        "the bounds of the columns can only have 0 to 20: a miss of at least 30."
+    )
+    assert why.row == 7
+    # Each alone can be had.
+    both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
+    one = structure_of(rows, **limits, constraints=both)
+    why = explain_infeasible(rows, infeasible, one)
+    assert "that satisfy 5 <= a <= 6 can only have 5 to 16" in str(why)
+    assert "at least 1. Request 5, or leave out" in str(why)
+
+
+# --- value support ----------------------------------------------------------------
+
+
+def support_of(**columns):
+    X = pd.DataFrame(columns)
+    table = read_table(TableReader(), X, missing=True)
+    return find_value_support(table.numbers(), table)
+
+
+def test_steps_of_decimals_and_whole_numbers():
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, 100.0, 200)
+    support = support_of(
+        free=x, cents=x.round(2), tenths=x.round(1), rooms=x.round(), n=x.astype(int),
+        single=x.round(2).astype(np.float32), fine=x.round(5), large=1e13 + x.round(4),
+    )  # fmt: skip
+    steps = [0, 0.01, 0.1, 1, 1, 0.01, 0, 0]
+    assert_array_equal(support.steps, steps)
+    assert "cents: multiples of 0.01" in str(support)
+    assert "rooms: whole numbers" in str(support)
+
+
+def test_atoms_are_values_that_many_rows_share():
+    rng = np.random.default_rng(1)
+    x = rng.gamma(2.0, size=400)
+    zero = np.where(rng.random(400) < 0.4, 0.0, x)
+    capped = np.minimum(x, 3.0)
+    gaps = np.where(rng.random(400) < 0.25, np.nan, x)
+    dice = rng.integers(1, 7, 400).astype(float)
+    support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
+    atoms = {j: values.tolist() for j, values in support.atoms.items()}
+    assert atoms == {1: [0.0], 2: [3.0]}
+
+
+# --- report -----------------------------------------------------------------------
+
+
+def test_reports_are_printed_and_framed(rows, whole):
+    report = report_of(whole, rows, 50, moved=np.array([0.0, 0.3, 0]), n_parents=31.5)
+    assert "c = a + b" in str(report)
+    assert "0.3 of a column's range" in str(report)
+    assert report.to_frame().index.tolist() == ["c = a + b", "c"]
+    assert "<pre>" in report._repr_html_()

@@ -1,0 +1,755 @@
+"""Weights of rows that meet totals: against theorems, SciPy and other containers."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.optimize import linprog, minimize
+from scipy.sparse import coo_array, csr_array, csr_matrix
+
+from sklearn_pnl.control import adjust, calibrate, column_total, rake
+from sklearn_pnl.control.calibration import CalibrationError
+
+SEEDS = [0, 1, 2]
+
+
+def sample(seed, n=60):
+    """A sample, its design weights, and totals that other weights have."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "region": rng.choice(["north", "south", "west"], n),
+        "sex": rng.choice(["f", "m"], n),
+        "age": rng.integers(18, 90, n),
+        "income": rng.lognormal(7, 1, n),
+    })  # fmt: skip
+    design, true = rng.gamma(4.0, 5.0, size=(2, n))
+    counts = pd.Series(true).groupby(frame["region"]).sum()
+    crossed = pd.Series(true).groupby([frame["region"], frame["sex"]]).sum()
+    totals = {
+        "region": counts,
+        "income": float(true @ frame["income"]),
+        "age": column_total("age", true @ frame["age"] / true.sum(), mean=True),
+    }
+    return frame, design, totals, crossed, true
+
+
+def design_matrix(frame, totals):
+    """Columns that the weights are an exponential of, by the definition."""
+    parts = [
+        (frame["region"] == level).to_numpy(float) for level in totals["region"].index
+    ]
+    return np.column_stack([*parts, frame["income"], frame["age"]])
+
+
+# --- the answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_weights_meet_totals_and_are_an_exponential(seed):
+    # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) on the totals is
+    # what the nearest weights are, and nothing else is.
+    frame, design, totals, *_ = sample(seed)
+    weights, report = calibrate(
+        frame, totals, design_weights=design, return_report=True
+    )
+    for level, count in totals["region"].items():
+        assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
+    assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+    mean = weights @ frame["age"] / weights.sum()
+    assert mean == pytest.approx(totals["age"].lower, rel=1e-9)
+    x = design_matrix(frame, totals)
+    x[:, -1] -= totals["age"].lower
+    ratio = np.log(weights / design)
+    fitted = np.linalg.lstsq(x / np.abs(x).max(axis=0), ratio, rcond=None)[0]
+    np.testing.assert_allclose((x / np.abs(x).max(axis=0)) @ fitted, ratio, atol=1e-8)
+    assert report.converged and report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounded_weights_are_cut_exponentials(seed):
+    frame, design, totals, *_ = sample(seed)
+    plain = calibrate(frame, totals, design_weights=design) / design
+    low, high = np.quantile(plain, [0.05, 0.95])
+    weights = calibrate(frame, totals, design_weights=design, bounds=(low, high))
+    ratio = weights / design
+    assert ratio.min() >= low - 1e-12 and ratio.max() <= high + 1e-12
+    inside = (ratio > low + 1e-9) & (ratio < high - 1e-9)
+    assert not inside.all()
+    x = design_matrix(frame, totals)
+    x[:, -1] -= totals["age"].lower
+    x /= np.abs(x).max(axis=0)
+    fitted = np.linalg.lstsq(x[inside], np.log(ratio[inside]), rcond=None)[0]
+    np.testing.assert_allclose(ratio, np.clip(np.exp(x @ fitted), low, high), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_against_slsqp(seed):
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=(12, 3)), rng.gamma(3.0, size=12)
+    asked = (design * rng.uniform(0.8, 1.3, 12)) @ x
+    found = minimize(
+        lambda w: float(np.sum(w * np.log(w / design) - w + design)),
+        design,
+        jac=lambda w: np.log(w / design),
+        constraints={
+            "type": "eq",
+            "fun": lambda w: w @ x - asked,
+            "jac": lambda w: x.T,
+        },
+        bounds=[(0.7 * d, 1.5 * d) for d in design],
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    got = calibrate(x, asked, design_weights=design, bounds=(0.7, 1.5))
+    np.testing.assert_allclose(got, found.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_that_hold_change_nothing(seed):
+    frame, _, totals, crossed, true = sample(seed)
+    weights = calibrate(
+        frame, {**totals, ("region", "sex"): crossed}, design_weights=true
+    )
+    np.testing.assert_allclose(weights, true, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_crossed_categories(seed):
+    frame, design, _, crossed, _ = sample(seed)
+    weights = calibrate(frame, {("region", "sex"): crossed}, design_weights=design)
+    # One factor a combination: post-stratification, in closed form.
+    for level, count in crossed.items():
+        rows = (frame[["region", "sex"]] == list(level)).all(axis=1).to_numpy()
+        expected = design[rows] * count / design[rows].sum()
+        np.testing.assert_allclose(weights[rows], expected, rtol=1e-9)
+    plain = {level: float(count) for level, count in crossed.items()}
+    again = calibrate(frame, {("region", "sex"): plain}, design_weights=design)
+    np.testing.assert_array_equal(again, weights)
+
+
+def test_rows_without_design_weight_stay_so():
+    frame, design, totals, *_ = sample(0)
+    design[::7] = 0
+    weights = calibrate(frame, totals, design_weights=design)
+    np.testing.assert_array_equal(weights[::7], 0)
+    assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
+def test_totals_far_from_the_design_are_as_exact(scale):
+    frame, design, totals, *_ = sample(0)
+    asked = {"region": totals["region"] * scale}
+    weights = calibrate(frame, asked, design_weights=design)
+    for level, count in asked["region"].items():
+        assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
+
+
+# --- what can be asked for ------------------------------------------------------
+
+
+def test_tolerances_intervals_and_sums_of_columns():
+    frame, design, totals, *_ = sample(1)
+    wide = {level: 2.0 * c for level, c in totals["region"].items()}
+    asked = [
+        column_total("region", wide, rtol=0.1),
+        column_total({"income": 1, "age": -30}, lower=0, upper=1e5),
+        column_total("sex", {"f": 0.7}, mean=True),
+    ]
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    for level, count in wide.items():
+        # The nearest weights with less mass are at the near end of what is allowed.
+        reached = weights[frame["region"] == level].sum()
+        assert reached >= 0.9 * count * (1 - 1e-9)
+        assert reached <= 1.1 * count * (1 + 1e-9)
+    asked[2] = column_total("sex", {"f": 0.7}, mean=True)
+    np.testing.assert_array_equal(
+        calibrate(frame, asked, design_weights=design), weights
+    )
+    form = weights @ (frame["income"] - 30 * frame["age"])
+    assert -1e-9 <= form / 1e5 <= 1 + 1e-9
+    share = weights[frame["sex"] == "f"].sum() / weights.sum()
+    assert share == pytest.approx(0.7, rel=1e-9)
+    assert report.missed.max() <= 1e-9 * 1e5
+
+
+def test_an_interval_that_holds_asks_for_nothing():
+    frame, design, *_ = sample(0)
+    total = design @ frame["income"]
+    asked = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
+    weights = calibrate(frame, asked, design_weights=design)
+    np.testing.assert_allclose(weights, design, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+def test_frames_of_other_libraries(make):
+    frame, design, totals, crossed, _ = sample(0)
+    plain = {"age": totals["age"], ("region", "sex"): dict(crossed)}
+    expected = calibrate(frame, plain, design_weights=design)
+    got = calibrate(make(frame), plain, design_weights=design)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("make", [csr_array, coo_array, csr_matrix])
+def test_arrays_and_sparse_matrices(make):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(1.0, size=(300, 20)) * (rng.random((300, 20)) < 0.1)
+    asked = rng.gamma(4.0, 0.25, size=300) @ x
+    expected = calibrate(x, asked)
+    np.testing.assert_allclose(expected @ x, asked, rtol=1e-9)
+    np.testing.assert_allclose(calibrate(make(x), asked), expected, rtol=1e-8)
+    by_number = {j: asked[j] for j in range(20)}
+    np.testing.assert_allclose(calibrate(make(x), by_number), expected, rtol=1e-8)
+    counts = {0: {0: 250, float(x[x[:, 0] > 0, 0][0]): 2}}
+    np.testing.assert_allclose(calibrate(make(x), counts), calibrate(x, counts))
+
+
+def test_columns_by_number_and_by_name():
+    frame, *_ = sample(0)
+    np.testing.assert_array_equal(
+        calibrate(frame, {2: 1e5}), calibrate(frame, {"age": 1e5})
+    )
+    numbered = frame[["income", "age"]].set_axis([0, 1], axis=1)
+    np.testing.assert_array_equal(
+        calibrate(numbered, {1: 1e5}), calibrate(frame, {"age": 1e5})
+    )
+    # As everywhere: which of two columns is meant is not guessed.
+    with pytest.raises(ValueError):
+        calibrate(numbered[[1, 0]], {1: 1e5})
+
+
+# --- the report -----------------------------------------------------------------
+
+
+def test_what_the_report_says():
+    frame, design, totals, *_ = sample(0)
+    weights, report = calibrate(
+        frame, totals, design_weights=design, return_report=True
+    )
+    # Kish 1965: n / (1 + cv^2) is the effective sample size.
+    cv = weights.std() / weights.mean()
+    assert report.design_effect == pytest.approx(1 + cv**2)
+    assert report.effective_sample_size == pytest.approx(len(weights) / (1 + cv**2))
+    table = report.to_frame()
+    assert list(table.index) == list(report.names)
+    assert table.loc["the sum of 'income'", "before"] == pytest.approx(
+        design @ frame["income"]
+    )
+    assert "the count of region='north'" in str(report) and "all met" in str(report)
+    assert "<pre" in report._repr_html_()
+    np.testing.assert_allclose(report.ratios, weights / design)
+
+
+# --- what cannot be met ---------------------------------------------------------
+
+
+def random_problem(rng):
+    """A small sample, its bounds, and totals, some of which no weights have."""
+    n, c = rng.integers(3, 12), rng.integers(1, 5)
+    x = np.round(rng.normal(size=(n, c)) * rng.choice([0, 1, 1], size=(n, c)), 2)
+    x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
+    design = rng.gamma(2.0, size=n)
+    bounds = [(0, np.inf), (0.5, 2.0), (0, 1.5)][rng.integers(3)]
+    asked = (design * rng.gamma(1.0, size=n)) @ x + rng.choice([0, 0, 3]) * rng.normal(
+        size=c
+    )
+    return x, design, bounds, asked
+
+
+def test_of_margins_that_disagree_the_count_missed_most_is_named():
+    frame, *_ = sample(0)
+    by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
+    asked = {
+        "region": {"north": 20, "south": 25, "west": 20},
+        ("region", "sex"): by_sex,
+    }
+    missed = r"='south'.* with the other totals, the weights .* rtol="
+    with pytest.raises(ValueError, match=missed):
+        calibrate(frame, asked)
+    asked["region"] = column_total("region", asked["region"], rtol=0.25)
+    weights = calibrate(frame, asked)
+    assert weights[frame["region"] == "south"].sum() == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    "totals, message",
+    [
+        ({"rgion": 3}, "names 'rgion'; give one of the columns .'region', 'sex'"),
+        ({"region": 3}, "'region' holds no numbers; ask for counts by level"),
+        ({"region": {"nort": 3}}, "No row has region='nort', for which 3 is asked"),
+        ({"sex": {"f": None}}, "must be a number.* got {'f': None}"),
+        (
+            {"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")},
+            "must be a number.*'m': <NA>",
+        ),
+        ({"region": {np.nan: 3}}, "missing cell has no level"),
+        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "'f' more than once"),
+        *(
+            (totals, None)
+            for totals in (
+                {}, {9: 3}, {("region", "sex"): {"north": 3}}, {"age": "many"},
+                {"age": np.nan}, {"age": np.inf}, [1.0, 2.0], {"region": {}},
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_bad_totals_are_named(totals, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate(sample(0)[0], totals)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        *({"bounds": bounds} for bounds in [
+            (2, 1), (-1, 1), 2, "no", (np.inf, np.inf)
+        ]),
+        *({"design_weights": weights} for weights in [
+            -np.ones(60), np.full(60, np.nan), "w", np.ones(3), np.ones((60, 2)), {},
+            np.ma.masked_less(np.arange(60), 9),
+        ]),
+        {"tol": -1}, {"max_iter": 0},
+    ],
+)  # fmt: skip
+def test_bad_keywords(keywords):
+    (name,) = keywords
+    with pytest.raises((TypeError, ValueError), match=name):
+        calibrate(sample(0)[0], {"age": 3}, **keywords)
+
+
+def test_missing_numbers_are_named():
+    frame = sample(0)[0].astype({"age": float})
+    frame.loc[7, "age"] = np.nan
+    with pytest.raises(ValueError, match="'age' must hold numbers .* row 7 is nan"):
+        calibrate(frame, {"age": 3})
+
+
+@pytest.mark.parametrize(
+    "of, equal, keywords",
+    [
+        ("age", 3, {"rtol": -1}), ("age", 3, {"rtol": "all"}), ("age", 3, {"rtol": 5}),
+        ({"age": np.nan}, 3, {}), ({"age": "x"}, 3, {}), ({}, 3, {}),
+        ({"age": 1}, {"a": 3}, {}), (3500, "age", {}), ("age", {"a": "many"}, {}),
+        ("age", pd.DataFrame({"n": [1.0, 2.0]}), {}), ("age", {"a": np.nan}, {}),
+        ("age", None, {"lower": 3, "upper": 2}), ("age", 3, {"lower": 2}),
+        ("age", {"a": 3}, {"upper": {"a": 4}}),
+    ],
+)  # fmt: skip
+def test_totals_that_make_no_sense(of, equal, keywords):
+    with pytest.raises(ValueError):
+        column_total(of, equal, **keywords)
+
+
+@pytest.mark.parametrize("key", [("region", "sex"), ("sex", "region")])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"region": rng.choice(list("abc"), 90), "sex": rng.choice(2, 90)})
+    wanted = pd.crosstab(X[key[0]], X[key[1]])
+    wanted *= 1 + np.arange(wanted.shape[1])
+    given = wanted if is_named else wanted.rename_axis(index=None, columns=None)
+    weights = calibrate(X, {key: given})
+    found = pd.crosstab(X[key[0]], X[key[1]], weights, aggfunc="sum")
+    np.testing.assert_allclose(found, wanted)
+    # Where levels have names, their order is told by these.
+    if is_named:
+        np.testing.assert_allclose(calibrate(X, {key[::-1]: given}), weights)
+
+
+@pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
+def test_means_just_out_of_reach_are_refused_by_name(past):
+    frame = sample(0)[0]
+    most = frame["income"].max()
+    asked = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(
+        CalibrationError, match="the mean of 'income' asks for .* it reaches"
+    ):
+        calibrate(frame, asked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_only_the_end_of_a_range_has(seed):
+    # There all weights are at an end, which a finite multiplier cannot say.
+    frame, design = sample(seed)[:2]
+    income, north = frame["income"], frame["region"] == "north"
+    largest = column_total("income", income.max(), mean=True)
+    weights, report = calibrate(
+        frame, largest, design_weights=design, return_report=True
+    )
+    np.testing.assert_array_equal(weights > 0, income == income.max())
+    ends = np.where(income > income.median(), 2 * design, design / 2)
+    centred = pd.DataFrame({"income": income - income.median()})
+    total = {"income": float(ends @ centred["income"])}
+    weights = calibrate(centred, total, design_weights=design, bounds=(0.5, 2))
+    np.testing.assert_allclose(weights, ends, rtol=1e-9)
+    none = {"region": {"north": 0}, "income": float(income.sum())}
+    weights, report = calibrate(frame, none, design_weights=design, return_report=True)
+    np.testing.assert_array_equal(weights == 0, north)
+    assert report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("power", [-9, 9])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+    # A level that is to have next to nothing, or nearly all.
+    frame, design, totals, *_ = sample(seed)
+    counts = totals["region"] * [10.0**power, 1, 1]
+    asked = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    assert report.residual.max() <= 1e-9
+    found = pd.Series(weights).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(found, counts, rtol=2e-9)
+
+
+# --- what other packages were asked for -----------------------------------------
+
+
+def test_bounds_hold_or_are_refused():
+    # icarus 10: weights outside their bounds, for totals that no weights in them have.
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"sexe": rng.choice([1, 2], 23), "salaire": rng.gamma(2, 900, 23)}
+    )
+    totals = {"sexe": {1: 140, 2: 90}}
+    design = np.full(23, 10.0)
+    with pytest.raises(CalibrationError, match="asks for .* it reaches .*"):
+        calibrate(frame, totals, design_weights=design, bounds=(3, 38))
+    weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
+    assert 3 <= weights.min() and weights.max() <= 38
+    assert weights.sum() == pytest.approx(230)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_total_of_zero(seed):
+    # icarus 18: a column of both signs whose total is to be 0.
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=(200, 1)), rng.gamma(2.0, size=200)
+    weights = calibrate(x, [0.0], design_weights=design)
+    assert abs(weights @ x[:, 0]) <= 1e-9 * (weights @ np.abs(x[:, 0]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_that_are_sums_of_others(seed):
+    # icarus 18: a matrix of totals that is not of full rank.
+    rng = np.random.default_rng(seed)
+    x = np.eye(3)[rng.integers(3, size=200)]
+    x = np.column_stack([x, x.sum(axis=1), x[:, 1] + x[:, 2], x[:, 1]])
+    totals = rng.gamma(4.0, size=200) @ x
+    np.testing.assert_allclose(calibrate(x, totals) @ x, totals, rtol=1e-9)
+    # What contradicts them is told with what the best weights miss.
+    with pytest.raises(CalibrationError, match="with the other totals, .* missed by"):
+        calibrate(x, totals * [1, 1, 1, 1.1, 1, 1])
+
+
+# --- whole weights --------------------------------------------------------------
+
+
+def households(n, seed):
+    """Households with counts of persons, and totals that whole weights have."""
+    rng = np.random.default_rng(seed)
+    size = 1 + np.minimum(rng.poisson(1.4, n), 4)
+    persons = np.array([rng.multinomial(s, [0.3, 0.3, 0.2, 0.2]) for s in size])
+    tenure = np.eye(3)[rng.integers(3, size=n)]
+    x = np.hstack([np.eye(5)[size - 1], tenure, persons])
+    return x, rng.poisson(rng.gamma(2.0, 2.0, n)) @ x
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("n", [60, 500])
+def test_whole_weights_meet_planted_totals(seed, n):
+    x, totals = households(n, seed)
+    weights, report = calibrate(x, totals, integer=True, return_report=True)
+    np.testing.assert_array_equal(weights, np.round(weights))
+    np.testing.assert_array_equal(weights @ x, totals)
+    assert weights.min() >= 0 and not report.missed.any()
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
+def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+    frame = sample(0)[0]
+    least, most = frame["age"].min(), frame["age"].max()
+    asked = column_total("age", mean=True, **ends)
+    with pytest.raises(CalibrationError, match=f"reaches {least} to {most}.") as caught:
+        calibrate(frame, asked, integer=integer)
+    assert not caught.value.report.converged
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_means_within_bounds_are_met_as_far_as_a_linear_programme_reaches(seed):
+    # A fractional programme: with sum w = 1, the scale of the bounds is a variable.
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=12), rng.gamma(2.0, size=12)
+    low, high = 0.5 * design, 2.0 * design
+    rows = np.vstack([np.column_stack([np.eye(12), -high]),
+                      np.column_stack([-np.eye(12), low])])  # fmt: skip
+    equal = np.append(np.ones(12), 0.0)[None]
+    ends = [
+        linprog(sign * np.append(x, 0.0), rows, np.zeros(24), equal, [1.0]).fun * sign
+        for sign in (1, -1)
+    ]
+    for end, shift in zip(ends, (0.01, -0.01), strict=True):
+        inside = end + shift
+        asked = column_total(0, inside, mean=True)
+        keywords = {"design_weights": design, "bounds": (0.5, 2.0)}
+        weights = calibrate(x[:, None], asked, **keywords)
+        assert weights @ x / weights.sum() == pytest.approx(inside)
+        asked = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
+        with pytest.raises(CalibrationError, match="the mean of 0 asks for"):
+            calibrate(x[:, None], asked, **keywords)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_refused_only_where_a_linear_programme_finds_none(seed):
+    x, design, bounds, asked = random_problem(np.random.default_rng(seed))
+    low, high = bounds
+    box = [(low * d, None if np.isinf(high) else high * d) for d in design]
+    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=asked, bounds=box).status == 0
+    weights, report = calibrate(
+        x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
+    )
+    if not exists:
+        assert not report.converged and "asks for" in report.reasons[0]
+    elif report.converged:
+        np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
+    else:
+        # At the very edge of what can be reached weights go to 0, ever more slowly.
+        assert report.residual.max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"f": 0.7, "m": 0.6}, {"f": 0.4, "m": 0.4}, {"f": 55, "m": 45}, {"f": 1.0}],
+)
+def test_shares_that_no_rows_have(shares):
+    with pytest.raises(ValueError, match="share.* of .*'?sex"):
+        calibrate(sample(0)[0], column_total("sex", shares, mean=True))
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rows_without_an_answer_keep_their_weight_or_are_named(container):
+    sex = [*"fmfmffmm", None, "f", None]
+    frame = container({"sex": sex})
+    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    with pytest.raises(
+        ValueError, match="nothing for 2 rows .* row 8. Leave these rows"
+    ):
+        calibrate(frame, asked)
+    # With their share left, they keep it.
+    asked = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
+    weights = calibrate(frame, asked)
+    assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
+    # Those without design weight ask for none.
+    design = np.array([0.0 if answer is None else 1.0 for answer in sex])
+    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    assert calibrate(frame, asked, design_weights=design)[8] == 0
+    with pytest.raises(ValueError):
+        calibrate(frame, {"sex": {"f": 3, None: 5}})
+    weights = calibrate(frame, {"sex": {"f": 10}})
+    np.testing.assert_allclose(weights[[1, 8, 10]], 1)
+
+
+def test_lazy_frames_are_to_be_collected():
+    with pytest.raises(TypeError):
+        calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_times_are_levels_as_they_are_written(container, unit):
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
+    frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
+    first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
+    for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime):
+        asked = {"day": {of_type(first): 3, of_type(second): 8}}
+        np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
+    for asked in (3, pd.Timedelta("3D")):
+        with pytest.raises(ValueError, match="times as numbers, such as days"):
+            calibrate(frame, {"day": asked})
+
+
+@pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
+def test_times_with_nanoseconds_are_no_levels(kind):
+    frame = pd.DataFrame({"t": np.array([1, 2, 2], kind)})
+    with pytest.raises(ValueError, match="No row has t="):
+        calibrate(frame, {"t": {frame["t"][0]: 3}})
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
+def test_labels_are_numbers_of_any_type(number):
+    x = np.array([[1, 3], [2, 4], [1, 5]])
+    asked = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+
+
+def test_whole_weights_of_nothing_are_no_negative_zeros():
+    x = np.arange(30)[:, None] % 3
+    weights = calibrate(x, {0: {0: 0, 1: 9}}, integer=True)
+    assert (weights == 0).any() and not np.signbit(weights).any()
+
+
+def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told():
+    # Twos cannot sum to an odd number.
+    x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
+    weights, report = calibrate(x, [7.0, 2.0], integer=True, return_report=True)
+    np.testing.assert_array_equal(weights, np.round(weights))
+    assert report.missed[0] == 1
+    with pytest.warns(UserWarning, match="totals, most the sum of 0, by 1"):
+        calibrate(x, [7.0, 2.0], integer=True)
+    with pytest.raises(ValueError, match="bounds leave no whole weight for row 0"):
+        calibrate([[1.0], [1.0]], [1.0], design_weights=[0.5, 0.5], bounds=(0.9, 1.1),
+                  integer=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [10, 60, 3000])
+def test_whole_weights_truncate_replicate_and_sample(n):
+    # Each weight is rounded up or down, and so is their sum; what totals miss is a few
+    # terms, whatever the number of rows.
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
+    asked = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
+    real = calibrate(x, asked, design_weights=3.3)
+    whole, report = calibrate(
+        x, asked, design_weights=3.3, integer=True, return_report=True
+    )
+    np.testing.assert_array_equal(whole, np.round(whole))
+    assert np.abs(whole - real).max() < 1 and abs(whole.sum() - real.sum()) <= 1
+    assert np.all(report.missed <= 3 * x.max(axis=0))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("mean", [False, True])
+def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, mean):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"home": rng.choice([*"abc"], 300)})
+    frame = frame.assign(sex=rng.choice([*"fm"], 300), wage=rng.lognormal(7, 1, 300))
+    wage = column_total(
+        "wage", frame["wage"].mean() * (1.1 if mean else 2200), mean=mean
+    )
+    counts = {"home": {"a": 900, "b": 700, "c": 400}, "sex": {"f": 1050}}
+    whole, report = calibrate(frame, [counts, wage], integer=True, return_report=True)
+    np.testing.assert_array_equal(whole, np.round(whole))
+    np.testing.assert_array_equal(report.missed[1:], 0)
+    assert report.missed[0] <= frame["wage"].mean() / (whole.sum() if mean else 1)
+
+
+def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
+    rng, n = np.random.default_rng(0), 8000
+    frame = pd.DataFrame({"a": rng.choice([*"ABCDE"], n), "b": rng.choice([*"xyz"], n)})
+    frame["price"] = rng.lognormal(8, 0.8, n).round()
+    counts = {key: (2 * frame[key].value_counts()).to_dict() for key in "ab"}
+    mean = column_total("price", 1.04 * frame["price"].mean(), mean=True)
+    whole, report = calibrate(frame, [counts, mean], integer=True, return_report=True)
+    np.testing.assert_array_equal(report.missed[1:], 0)
+    assert report.missed[0] <= frame["price"].mean() / whole.sum()
+
+
+def test_a_missing_level_is_refused():
+    frame = pd.DataFrame({"region": [*"NSNS", None]})
+    for level in (None, np.nan):
+        with pytest.raises(ValueError, match="a missing cell has no level"):
+            calibrate(frame, {"region": {"N": 2, level: 0}})
+
+
+@pytest.mark.parametrize("shares, message", [
+    ({"f": 0.3, "m": 0.25}, "sum to 0.55, but .* must sum to 1"),
+    ({"f": 0.7, "m": 0.5}, "sum to 1.2, but .* must sum to 1 or less"),
+])  # fmt: skip
+def test_shares_with_another_sum_than_1_are_told_their_sum(shares, message):
+    frame = pd.DataFrame({"sex": [*"fmfm"]})
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, column_total("sex", shares, mean=True))
+
+
+def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():
+    frame = pd.DataFrame({"home": np.repeat([*"abcd"], [30, 50, 60, 70])})
+    whole = calibrate(
+        frame, {"home": {"a": 77}}, design_weights=np.full(210, 3.4), integer=True
+    )
+    assert whole[:30].sum() == 77 and abs(whole[30:].sum() - 180 * 3.4) <= 1
+
+
+def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
+    frame, design, *_ = sample(2)
+    weights = pd.Series(index=frame.index, dtype=float)
+    for _, part in frame.groupby("region"):
+        weights[part.index] = calibrate(part, {"age": 5e4})
+    sums = (weights * frame["age"]).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(sums, 5e4)
+
+
+def test_a_number_is_no_mean():
+    with pytest.raises(ValueError, match="must lie in an interval: give equal"):
+        column_total("age", mean=45)
+
+
+def test_an_array_of_totals_is_by_place():
+    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=["b", "a"])
+    weights, report = calibrate(X, [40.0, 47.0], return_report=True)
+    assert weights @ X.to_numpy() == pytest.approx([40, 47])
+    assert "the sum of 'b'" in str(report)
+    rows = adjust(X, totals=[40.0, 47.0], equalities=None)
+    assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
+
+
+def test_bounds_hold_for_means_at_the_end_of_their_range():
+    frame = pd.DataFrame({"g": [*"abc"] * 20, "x": np.arange(60.0)})
+    for totals in (
+        [column_total("x", 59.0, mean=True)],
+        {"g": column_total("g", {"a": 0.5, "b": 0.5, "c": 0}, mean=True)},
+        [column_total("x", upper=0.0, mean=True)],
+    ):
+        with pytest.raises(CalibrationError, match="mean|share"):
+            calibrate(frame, totals, bounds=(0.5, 2))
+
+
+def test_the_mean_of_a_constant_column_is_that_constant():
+    frame = pd.DataFrame({"rate": [21.3] * 10, "y": range(10)})
+    asked = [column_total("rate", frame.rate.mean(), mean=True), column_total("y", 50)]
+    assert calibrate(frame, asked) @ frame.y == pytest.approx(50)
+
+
+def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
+    days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
+    frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
+    for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
+        with pytest.raises(ValueError, match="No row has day="):
+            calibrate(frame, {"day": asked})
+
+
+def test_an_array_of_totals_needs_names_that_mean_one_column():
+    rows, wanted = np.arange(1, 13.0).reshape(6, 2), [40.0, 47.0]
+    expected = calibrate(rows, wanted)
+    for names in (["a", "b"], [0, 1], [2.5, 3.5], [("a", 0), ("a", 1)]):
+        X = pd.DataFrame(rows, columns=names)
+        np.testing.assert_allclose(calibrate(X, wanted), expected)
+    for names in (["a", "a"], [1, 2]):
+        X = pd.DataFrame(rows, columns=names)
+        with pytest.raises(ValueError, match="which means the columns"):
+            calibrate(X, wanted)
+
+
+def test_data_frames_are_no_tables_to_rake():
+    table = pd.crosstab([*"uuvvv"], [*"pqppq"])
+    with pytest.raises(ValueError, match="frame.stack"):
+        rake(table, {(0,): [5.0, 7.0]})
+
+
+def test_the_search_for_whole_weights_has_an_end():
+    """2000 nodes of the search would take minutes."""
+    rng, n = np.random.default_rng(1), 8000
+    sizes = {"a": 12, "b": 9, "c": 7, "s": 2}
+    frame = pd.DataFrame({name: rng.integers(0, k, n) for name, k in sizes.items()})
+    frame["age"] = rng.integers(18, 90, n)
+    groups = frame.groupby(["a", "b"]).size().items()
+    wanted = {level: int(3 * size + rng.integers(-1, 2)) for level, size in groups}
+    total = sum(wanted.values())
+    asked = {("a", "b"): wanted, "age": 54 * total}
+    for name in "cs":
+        counts = frame[name].value_counts().items()
+        asked[name] = {level: int(size * total / n) for level, size in counts}
+        asked[name][0] += total - sum(asked[name].values())
+    weights = calibrate(frame, asked, integer=True, return_report=True)[0]
+    assert (weights % 1 == 0).all()

@@ -1,0 +1,203 @@
+"""Requests that exclude each other are told with the range that can be reached."""
+
+from itertools import combinations
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import LinearConstraint, linprog, minimize
+
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint, Infeasibility, adjust, column_total
+from sklearn_pnl.geometry.convex.reach import Program, shortest
+
+
+def total_of(a, lower, upper):
+    columns = {int(j): float(a[j]) for j in np.flatnonzero(a)}
+    return column_total(columns, lower=lower, upper=upper)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_overlapping_totals_are_met_if_a_linear_programme_finds_rows(seed):
+    r = np.random.default_rng(seed)
+    n, d, k = int(r.integers(10, 60)), int(r.integers(2, 5)), int(r.integers(2, 5))
+    X = r.gamma(2, size=(n, d))
+    a = r.integers(-2, 3, size=(k, d)).astype(float)
+    a[~a.any(axis=1), 0] = 1
+    values = a @ (X[r.integers(0, n, n)].sum(axis=0) * r.choice([1, 1.3, 2.5]))
+    values *= 1 + 0.05 * r.normal(size=k) * (r.random() < 0.4)
+    room = np.where(r.random(k) < 0.5, 0, 0.02 * np.abs(values))
+    low, high = X.min(axis=0), X.max(axis=0)
+    exists = linprog(
+        np.zeros(d), np.vstack([a, -a]), np.r_[values + room, room - values],
+        bounds=np.column_stack([n * low, n * high]),
+    ).status == 0  # fmt: skip
+    totals = [
+        total_of(*each) for each in zip(a, values - room, values + room, strict=True)
+    ]
+    if not exists:
+        with pytest.raises(Infeasibility, match=r"can only reach .* Request"):
+            adjust(X, totals=totals, equalities=None, extrapolation=0.0)
+        return
+    rows = adjust(X, totals=totals, equalities=None, extrapolation=0.0)
+    missed = np.abs(a @ rows.sum(axis=0) - values) - room
+    assert (missed <= 1e-9 * (np.abs(a) @ rows.sum(axis=0))).all()
+    assert ((rows >= low) & (rows <= high)).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_overlapping_totals_are_nearest_by_an_independent_solver(seed):
+    r = np.random.default_rng(seed)
+    X = r.gamma(2, size=(8, 3))
+    sums = 1.4 * X.sum(axis=0)
+    a = np.array([[1.0, 0, 0], [1, 1, 0], [0, 1, 0]])
+    room = np.array([0, 0.01, 0.01])
+    values = a @ sums
+    totals = [
+        total_of(a[k], values[k] * (1 - room[k]), values[k] * (1 + room[k]))
+        for k in range(3)
+    ]
+    rows = adjust(X, totals=totals, equalities=None, extrapolation=0.0)
+    low, high = X.min(axis=0), X.max(axis=0)
+    unit = high - low
+    weights = ((X - low) / unit + 1) * unit**2
+
+    def distance(x):
+        return ((x.reshape(X.shape) - X) ** 2 / weights).sum()
+
+    found = minimize(
+        distance, rows.ravel(), jac=lambda x: 2 * (x - X.ravel()) / weights.ravel(),
+        bounds=np.column_stack([np.tile(low, 8), np.tile(high, 8)]),
+        constraints=[
+            LinearConstraint(np.tile(a[:1], 8), values[:1], values[:1]),
+            LinearConstraint(
+                np.tile(a[1:], 8), 0.99 * values[1:], 1.01 * values[1:]
+            ),
+        ],
+        method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
+    )  # fmt: skip
+    assert_allclose(distance(rows.ravel()), found.fun, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_range_of_an_excluded_total_can_be_requested(seed):
+    r = np.random.default_rng(seed)
+    X = pd.DataFrame(r.gamma(2, 50, (150, 2)).round(2), columns=["a", "b"])
+    X["s"] = (X["a"] + X["b"]).round(2)
+    augmenter, totals = PNLAugmenter().fit(X), {"a": 10_000.0, "b": 9_500.0}
+    begin = perf_counter()
+    with pytest.raises(Infeasibility, match=r"s = a \+ b.* reach 19500\. Request") as e:
+        augmenter.sample(100, random_state=seed, totals=totals | {"s": 19_500.01})
+    assert perf_counter() - begin < 5
+    rtol = float(str(e.value).rsplit("rtol=")[1].rstrip(")."))
+    wider = column_total("s", 19_500.01, rtol=rtol)
+    for s in (column_total("s", 19_500), wider):
+        asked = [*(column_total(k, v) for k, v in totals.items()), s]
+        rows = augmenter.sample(100, random_state=seed, totals=asked)
+        assert_allclose(rows["s"].sum(), 19_500, rtol=1e-9)
+
+
+def test_an_interval_is_advised_only_if_it_would_contain_a_sum_within_reach():
+    X = np.random.default_rng(0).uniform(0, 1, (20, 2))
+    with pytest.raises(Infeasibility) as error:
+        adjust(X, totals={0: 500.0}, extrapolation=0.0)
+    assert "rtol" not in str(error.value)
+    request = float(str(error.value).rsplit("Request ")[1].rstrip("."))
+    rows = adjust(X, totals={0: request}, extrapolation=0.0)
+    assert_allclose(rows[:, 0].sum(), request)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_conflicts_are_irreducible_and_name_the_range_that_is_left(seed):
+    r = np.random.default_rng(seed)
+    d, c = 4, 6
+    a, width = r.integers(-2, 3, size=(c, d)).astype(float), r.uniform(0, 1, c)
+    lower = a @ r.uniform(0, 1, d) + r.normal(size=c) * 0.5
+    upper = lower + width * (r.random(c) < 0.5)
+    a[0, 0] = 1
+
+    def reach(cost, kinds):
+        rows = [*kinds]
+        return linprog(
+            cost, np.vstack([a[rows], -a[rows]]), np.r_[upper[rows], -lower[rows]],
+            bounds=[(0, 1)] * d,
+        )  # fmt: skip
+
+    box = np.zeros(d), np.ones(d)
+    conflict = Program(a, lower, upper, *box, *box).conflict()
+    if conflict is None:
+        assert reach(np.zeros(d), range(c)).status == 0
+        return
+    k, before = conflict.k, range(conflict.k)
+    assert_allclose(conflict.least, reach(a[k], before).fun, atol=1e-7)
+    assert_allclose(conflict.most, -reach(-a[k], before).fun, atol=1e-7)
+    assert reach(np.zeros(d), [*conflict.others, k]).status == 2
+    n_fewer = max(len(conflict.others) - 1, 0)
+    for fewer in combinations(conflict.others, n_fewer) if conflict.others else ():
+        assert reach(np.zeros(d), [*fewer, k]).status == 0
+
+
+def test_the_shortest_number_lies_in_the_interval():
+    assert shortest(852806.714159, 0, 852806.714159) == "852806.7"
+    assert float(shortest(0.98083533, 0.98083533, 0.98083533)) == 0.98083533
+
+
+# --- rows ---------------------------------------------------------------------------
+
+
+def test_a_contradiction_names_its_constraints_and_the_least_miss():
+    rows = pd.DataFrame({"low": range(50), "mid": range(1, 51), "high": range(2, 52)})
+    asked = [ColumnConstraint("low", equal=1), ColumnConstraint("mid", equal=3)]
+    with pytest.raises(Infeasibility, match="mid must be 3.*least 1. Request 2,") as e:
+        PNLAugmenter().fit(rows).sample(4, 0, constraints=asked)
+    assert "high" not in str(e.value)
+
+
+def hours(seed=0, n=60):
+    r = np.random.default_rng(seed)
+    h, m = r.integers(0, 24, n), r.integers(0, 60, n)
+    columns = {"h": h, "m": m, "all": 60 * h + m, "g": r.integers(0, 256, n)}
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize("call", ["adjust", "sample"])
+def test_integers_without_a_solution_are_refused_with_the_nearest_values(call):
+    X, asked = hours(), ColumnConstraint({"all": 1, "g": 1}, equal=900.4)
+    with pytest.raises(Infeasibility, match="integers .* 900 or 901"):
+        if call == "adjust":
+            adjust(X, asked)
+        else:
+            PNLAugmenter().fit(X).sample(60, random_state=0, constraints=asked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_column_of_cents_takes_up_what_integers_leave(seed):
+    r = np.random.default_rng(seed)
+    n = 200
+    win, draw, loss = r.integers(0, 12, n), r.integers(0, 9, n), r.integers(0, 9, n)
+    a, b = r.integers(-60, 60, (2, n))
+    X = pd.DataFrame({
+        "a": a.astype(np.int8), "b": b.astype(np.int8), "sum": (a + b).astype(np.int16),
+        "win": win, "draw": draw, "loss": loss, "games": win + draw + loss,
+        "points": 3 * win + draw, "mid": np.round(r.gamma(2, size=n) * 5, 2),
+    })  # fmt: skip
+    rows = adjust(X, ColumnConstraint({"a": 1, "games": -1, "mid": 1}, equal=-13.48))
+    assert_allclose(rows["a"].astype(float) - rows["games"] + rows["mid"], -13.48)
+    assert (rows["games"] == rows["win"] + rows["draw"] + rows["loss"]).all()
+
+
+def test_dropped_rows_are_left_out_of_the_report():
+    r = np.random.default_rng(0)
+    X = pd.DataFrame({"rate": r.uniform(0, 100, 300), "amount": r.normal(size=300)})
+    asked = ColumnConstraint("rate", equal=[10, 130, 20, -5, 30, 40.0])
+    rows, report = (
+        PNLAugmenter()
+        .fit(X)
+        .sample(6, 0, constraints=asked, infeasible="drop", return_report=True)
+    )
+    assert_allclose(rows["rate"], [10, 20, 30, 40])
+    assert report.n_rows == 4
+    assert (report.lower, report.upper) == (10, 40)
+    assert_allclose(report.residual, 0, atol=1e-12)

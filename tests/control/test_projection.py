@@ -1,0 +1,279 @@
+"""One projection of rows: nearest, feasible, on steps; the rest untouched."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _sets import linear, structure_of
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.control.projection import nearest_rows, project_rows, round_to_steps
+from sklearn_pnl.methods.parents import condition_weights, near_rows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nearest_rows_are_those_of_an_independent_solver(seed):
+    """Random equalities, intervals, limits and units."""
+    rng = np.random.default_rng(seed)
+    d, k, n = rng.integers(2, 7), rng.integers(1, 4), 3
+    unit = np.geomspace(1, 10.0 ** rng.integers(0, 6), d)
+    a = rng.integers(-1, 2, size=(k, d)).astype(float)
+    a[~a.any(axis=1), 0] = 1
+    a /= unit
+    start, weights = rng.normal(size=(n, d)) * unit, rng.gamma(2, size=(n, d)) * unit**2
+    # A point that has what is asked, near or far.
+    there = start + rng.normal(size=(n, d)) * unit * 10.0 ** rng.integers(-1, 3)
+    values = there @ a.T
+    lower = values - rng.gamma(1, size=values.shape) * (rng.random(k) < 0.5)
+    upper = np.where(rng.random(k) < 0.5, values, np.inf)
+    ends = np.minimum(start, there) - 0.1 * unit, np.maximum(start, there) + 0.1 * unit
+    low = np.where(rng.random((n, d)) < 0.5, -np.inf, ends[0])
+    high = np.where(rng.random((n, d)) < 0.5, np.inf, ends[1])
+    system = linear(a, lower, upper)
+    rows, met = nearest_rows(start, weights, system, low, high)
+    assert met.all()
+    assert np.all((rows >= low) & (rows <= high))
+    assert np.all(rows @ a.T >= lower - 1e-8 * np.abs(values))
+    for i in range(n):
+
+        def slack(v, i=i):
+            values = a @ (v * unit)
+            is_bounded = np.isfinite(upper[i])
+            return np.concatenate([values - lower[i], (upper[i] - values)[is_bounded]])
+
+        found = minimize(
+            lambda v, i=i: ((v * unit - start[i]) ** 2 / weights[i]).sum(),
+            there[i] / unit,
+            constraints={"type": "ineq", "fun": slack},
+            bounds=list(zip(low[i] / unit, high[i] / unit, strict=True)),
+            tol=1e-12,
+            options={"maxiter": 500},
+        )
+        distance = ((rows[i] - start[i]) ** 2 / weights[i]).sum()
+        assert distance <= 1.001 * found.fun + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chi_square_distance_in_closed_form(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(3.0, size=(50, 4)) * [1, 100, 1, 0.01]
+    total = linear([1, 0.01, 1, 100], 0, 0)
+    wanted = rng.uniform(5, 30, size=(50, 1))
+    asked = linear([1, 0.01, 1, 100], wanted, wanted)
+    whole = structure_of(X, constraints=asked)
+    rows, unmet = project_rows(X, whole)
+    assert not unmet.any()
+    w = ((X - X.min(axis=0)) / np.ptp(X, axis=0) + 1) * np.ptp(X, axis=0) ** 2
+    a = total.coefficients[0]
+    lacking = wanted[:, 0] - X @ a
+    nearest = X + w * a * (lacking / (w @ a**2))[:, None]
+    assert_allclose(rows, nearest, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_are_feasible_stay_to_the_bit_and_weak_inequalities_are_met():
+    rng = np.random.default_rng(0)
+    paid = rng.gamma(2, 30, 300).round(2)
+    X = np.column_stack([paid, paid + rng.normal(0, 20, 300).round(2)])
+    X[::7, 1] = np.nan
+    price = linear([-1, 1], 0, np.inf)
+    whole = structure_of(X, steps=0.01, constraints=price)
+    rows, unmet = project_rows(X, whole)
+    ok = ~(X[:, 0] > X[:, 1])
+    assert not unmet.any()
+    assert_array_equal(rows[ok], X[ok])
+    assert not np.any(rows[:, 0] > rows[:, 1])
+    # A missing cell meets an inequality, and all are in cents.
+    assert_array_equal(np.isnan(rows), np.isnan(X))
+    cents = 100 * rows[~np.isnan(rows)]
+    assert np.abs(cents - np.rint(cents)).max() < 1e-6
+    free, _ = project_rows(X, structure_of(X, constraints=price))
+    assert not np.any(free[:, 0] > free[:, 1])
+
+
+def test_orders_of_the_data_join_where_moves_break_them():
+    rng = np.random.default_rng(1)
+    X = np.sort(rng.gamma(2.0, size=(200, 3)), axis=1)
+    asked = linear([1, 0, 0], 3, np.inf)
+    orders = [(0, 1), (1, 2)]
+    whole = structure_of(X, orders=orders, constraints=asked)
+    rows, unmet = project_rows(X, whole)
+    assert not unmet.any()
+    assert rows[:, 0].min() == 3
+    assert np.all(np.diff(rows, axis=1) >= 0)
+    same = X[:, 0] >= 3
+    assert_array_equal(rows[same], X[same])
+    # Orders give way to what is asked: the audit names them then.
+    low = linear([[1, 0, 0], [0, 0, 1]], [3, -np.inf], [np.inf, 1])
+    rows, unmet = project_rows(X, structure_of(X, orders=orders, constraints=low))
+    assert not unmet.any()
+    assert np.all(rows[:, 0] > rows[:, 2])
+
+
+def test_missing_cells_meet_inequalities_and_not_equalities():
+    X = np.column_stack([np.arange(6.0), np.arange(6.0), 2 * np.arange(6.0)])
+    given = X.copy()
+    given[1, 1] = given[2, 2] = np.nan
+    data = linear([1, 1, -1], 0, 0)
+    # An equality of the data says nothing about rows that lack a cell.
+    rows, unmet = project_rows(given, structure_of(X, equalities=data))
+    assert_array_equal(rows, given)
+    # One that is asked for does.
+    asked = linear([[1, 1, 0]], 3, 3)
+    rows, unmet = project_rows(given, structure_of(X, constraints=asked))
+    assert not unmet.any()
+    assert_allclose(rows[:, :2].sum(axis=1), 3)
+    assert np.isnan(rows[2, 2])
+    single = linear([[0, 1, 0]], 7, 7)
+    rows, _ = project_rows(given, structure_of(X, constraints=single))
+    assert_array_equal(rows[:, 1], np.full(6, 7.0))
+
+
+def test_held_cells_move_only_where_nothing_else_meets_what_is_asked():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.gamma(2.0, size=(30, 2)), np.full(30, 5.0)])
+    fixed = np.zeros(X.shape, bool)
+    fixed[:, 0] = True
+    total = linear([1, 1, 1], 20, 20)
+    rows, unmet = project_rows(X, structure_of(X, constraints=total), fixed)
+    assert not unmet.any()
+    assert_array_equal(rows[:, [0, 2]], X[:, [0, 2]])
+    whole = structure_of(X, high=[20, 10, 20], constraints=total)
+    rows, unmet = project_rows(X, whole, fixed)
+    assert not unmet.any()
+    assert_allclose(rows.sum(axis=1), 20)
+    assert rows[:, 1].max() <= 10
+
+
+def test_rows_out_of_reach_are_told_and_the_others_met():
+    X = np.random.default_rng(3).uniform(size=(5, 2))
+    asked = linear(
+        [1, 1],
+        [[1.0], [9.0], [1.5], [1.0], [-1.0]],
+        [[1.0], [9.0], [1.5], [1.0], [-1.0]],
+    )
+    rows, unmet = project_rows(X, structure_of(X, low=0, high=1, constraints=asked))
+    assert_array_equal(unmet, [False, True, False, False, True])
+    assert_allclose(rows[~unmet].sum(axis=1), asked.lower[~unmet, 0], atol=1e-9)
+    assert np.all((rows >= 0) & (rows <= 1))
+
+
+# --- steps ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_largest_remainders_are_the_nearest_whole_numbers(seed):
+    """Of one sum, by trying all whole numbers around."""
+    rng = np.random.default_rng(seed)
+    x = rng.dirichlet(np.ones(4), size=6) * 10
+    total = linear([1, 1, 1, 1], 10, 10)
+    ends = np.zeros(x.shape), np.full(x.shape, 10.0)
+    rounded = round_to_steps(x, np.ones(4), total, *ends)
+    assert_array_equal(rounded.sum(axis=1), np.full(6, 10.0))
+    for row, found in zip(x, rounded, strict=True):
+        around = np.stack(np.meshgrid(*[[np.floor(v), np.ceil(v)] for v in row]), -1)
+        around = around.reshape(-1, 4)
+        around = around[around.sum(axis=1) == 10]
+        best = np.abs(around - row).sum(axis=1).min()
+        assert np.abs(found - row).sum() <= best + 1e-12
+
+
+def test_signs_units_and_limits_of_sums():
+    # income - tax = net, in cents; income is what is asked.
+    rows = np.array([[100.01, 33.333, 66.677], [10.0, 3.336, 6.664]])
+    system = linear([1, -1, -1], 0, 0)
+    low = np.column_stack([rows[:, 0], np.zeros((2, 2))])
+    high = np.column_stack([rows[:, 0], np.full((2, 2), 100.0)])
+    rounded = round_to_steps(rows, np.full(3, 0.01), system, low, high)
+    assert_array_equal(rounded[:, 0], rows[:, 0])
+    assert_allclose(rounded @ [1, -1, -1], 0, atol=1e-12)
+    assert_allclose(100 * rounded, np.rint(100 * rounded), atol=1e-9)
+    # Dozens and single pieces: the finer ones make up for it.
+    mixed = linear([12, 1], 30, 30)
+    ends = np.zeros((1, 2)), np.full((1, 2), 99.0)
+    rounded = round_to_steps(np.array([[1.4, 13.2]]), np.ones(2), mixed, *ends)
+    assert_array_equal(rounded, [[1, 18]])
+    # Between two whole numbers there is none: the nearest is next to it.
+    half = linear([1, 1], 9.6, 9.6)
+    rounded = round_to_steps(np.array([[4.8, 4.8]]), np.ones(2), half, *ends)
+    assert rounded.sum() == 10
+
+
+def test_values_without_room_for_a_step_stay_and_floats_make_up_for_whole_numbers():
+    X = np.array([[1.0, 4.0, 5.0], [3.0, 2.5, 5.5], [2.0, 8.25, 10.25]])
+    data = linear([1, 1, -1], 0, 0)
+    asked = linear([0, 0, 1], 7.7, 7.7)
+    whole = structure_of(X, steps=[1, 0, 0], precision=[0, 1e-16, 1e-16],
+                         equalities=data, constraints=asked)  # fmt: skip
+    rows, unmet = project_rows(X, whole)
+    assert not unmet.any()
+    assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))
+    assert_array_equal(rows[:, 2], np.full(3, 7.7))
+    assert_allclose(rows[:, 0] + rows[:, 1], 7.7)
+    off_steps = linear([[0, 0, 1]], 7.123, 7.123)
+    cents = structure_of(X, steps=0.01, equalities=data, constraints=off_steps)
+    rows, unmet = project_rows(X, cents)
+    assert_array_equal(rows[:, 2], np.full(3, 7.123))
+    assert_allclose(rows[:, 0] + rows[:, 1], 7.123)
+
+
+# --- weights of seeds -------------------------------------------------------------
+
+
+def test_seeds_are_drawn_near_what_is_asked():
+    values = np.random.default_rng(0).normal(size=(500, 1))
+    weights = condition_weights(values, np.array([1.0]), np.array([1.2]))
+    assert weights.sum() == pytest.approx(1)
+    mean = weights @ values[:, 0]
+    assert 0.9 < mean < 1.3
+    far = condition_weights(values, np.array([9.0]), np.array([9.0]))
+    assert 20 * (1 - 1e-9) <= 1 / (far**2).sum() < 40
+    assert far @ values[:, 0] > 1.5
+
+
+@pytest.mark.parametrize("n", [100, 3000])
+def test_base_rows_are_near_the_values_of_their_own_rows(n):
+    rng = np.random.RandomState(0)
+    values = rng.normal(size=(n, 2))
+    values[:, 1] = np.round(values[:, 1])
+    ends = values[rng.randint(n, size=5000)]
+    rows = near_rows(values, ends, ends, rng)
+    away = np.abs(values[rows] - ends)
+    assert np.median(away[:, 0]) < 0.4 and (away[:, 1] == 0).mean() > 0.5
+    # Within an interval, base rows are spread as the training rows are.
+    low = np.full((5000, 2), [0.5, -np.inf])
+    rows = near_rows(values, low, np.full((5000, 2), np.inf), rng)
+    inside = values[:, 0] >= 0.5
+    assert inside[rows].mean() > 0.7
+    assert len(np.unique(rows[inside[rows]])) > 0.9 * min(inside.sum(), 900)
+    found = values[rows[inside[rows]], 0].mean()
+    assert abs(found - values[inside, 0].mean()) < 0.15
+
+
+def test_rows_of_one_value_are_all_base_rows():
+    values = np.repeat([0.0, 1.0], 4000)[:, None]
+    ends = np.full((20_000, 1), 1.0)
+    rows = near_rows(values, ends, ends, np.random.RandomState(0))
+    assert rows.min() >= 4000 and len(np.unique(rows)) > 3900
+    shares = np.arange(8000) % 2
+    rows = near_rows(values, ends, ends, np.random.RandomState(0), shares)
+    assert rows.min() >= 4000 and (rows % 2 == 1).all()
+
+
+def test_sums_that_no_row_has_choose_no_rows():
+    values = np.random.default_rng(0).normal(size=(50, 2))
+    values[:, 1] = np.nan
+    ends = np.array([1.0, 5.0])
+    of_first = condition_weights(values[:, :1], ends[:1], ends[:1])
+    assert_allclose(condition_weights(values, ends, ends), of_first)
+
+
+def test_whole_numbers_that_an_order_leaves_no_room_for_are_rounded_all_the_same():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(40, 70, 80)})
+    frame["spleen"] = (frame["age"] + rng.random(80)).round(1)
+    asked = ColumnConstraint("age", lower=54.5)
+    new = PNLAugmenter().fit(frame).sample(200, 0, constraints=asked)
+    assert new["age"].min() >= 55
+    assert (new["age"] <= new["spleen"]).all()

@@ -1,0 +1,215 @@
+"""The resolution of columns: what is found, what new rows keep, and requests."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.control import ColumnConstraint, adjust, column_total
+
+pd = pytest.importorskip("pandas")
+
+
+def random(seed=0):
+    return np.random.default_rng(seed)
+
+
+def minutes(counts):
+    return pd.to_timedelta(counts, "min")
+
+
+FIRST = pd.Timestamp("2026-01-05")
+COLUMNS = {
+    "thousands": (lambda k: 1000 * k, "multiples of 1000"),
+    "offset": (lambda k: 7 + 10 * k, "multiples of 10, from 7"),
+    "halves": (lambda k: 0.5 * k, "multiples of 0.5"),
+    "nickels": (lambda k: 0.02 + 0.05 * k, "multiples of 0.05, from 0.02"),
+    "signed": (lambda k: 25 * (k - 30), "multiples of 25"),
+    "far": (lambda k: 2**60 + 10 * k, "multiples of 10, from 1152921504606846976"),
+    "duration": (lambda k: minutes(15 * k), "multiples of 15 minutes"),
+    "clock": (lambda k: FIRST + minutes(10 * k), "multiples of 10 minutes"),
+    "mondays": (lambda k: FIRST + minutes(10080 * k), "multiples of 7 days, from"),
+    "local": (
+        lambda k: (FIRST + minutes(10080 * k)).tz_localize("Asia/Tokyo"),
+        "multiples of 7 days, from 2026-01-04 15:00",
+    ),
+    "noon": (
+        lambda k: FIRST + minutes(720 + 1440 * k),
+        "multiples of 1 day, from 2026-01-05 12:00",
+    ),
+}
+
+
+def places(values, made):
+    """Which multiple each value is, as a real number, by the way they were made."""
+    ends = [pd.Series(made(np.array([k]))).iloc[0] for k in (0, 1)]
+    return np.array([float((v - ends[0]) / (ends[1] - ends[0])) for v in values])
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_new_rows_have_the_resolution_of_their_columns(name, is_sorted):
+    made, words = COLUMNS[name]
+    rng = random()
+    counts = np.r_[0, rng.integers(0, 60, 299)]
+    frame = pd.DataFrame({name: made(counts), "free": rng.normal(size=300)})
+    frame = frame.sort_values(name, ignore_index=True) if is_sorted else frame
+    augmenter = PNLAugmenter().fit(frame)
+    assert f"{name}: {words}" in str(augmenter.value_support_)
+    at = places(augmenter.sample(200, random_state=0)[name], made)
+    assert np.abs(at - np.rint(at)).max() < 1e-9
+    assert len(np.unique(np.rint(at))) > 20
+
+
+@pytest.mark.parametrize("method", ["lines", "codes"])
+def test_samplers_keep_a_resolution_if_value_support_is_auto(method):
+    rng = random()
+    X = np.column_stack([1000 * rng.integers(5, 90, 200), rng.integers(0, 90, 200)])
+    y = (np.arange(200) < 40).astype(int)
+    for value_support, expected in ((None, False), ("auto", True)):
+        sampler = PNLSampler(method=method, value_support=value_support, random_state=0)
+        new = sampler.fit_resample(X, y)[0][200:]
+        assert (new[:, 0] % 1000 == 0).all() == expected
+
+
+def test_a_step_that_chance_explains_is_no_resolution():
+    rng = random()
+    few = np.array([2, 4, 8, 14])
+    X = pd.DataFrame(
+        {
+            "few": rng.choice(few, 200),
+            "binary": 1000 * rng.integers(0, 2, 200),
+            "exceptions": np.r_[1000 * rng.integers(0, 50, 197), 1, 7, 123],
+            "whole": rng.integers(0, 1000, 200),
+        }
+    )
+    support = PNLAugmenter().fit(X).value_support_
+    assert_array_equal(support.widths, 1)
+
+
+def test_a_rare_exception_in_a_sorted_column_is_seen():
+    values = np.r_[np.repeat(10 * np.arange(1, 2000), 10), 19_993]
+    for column in (values, values[::-1]):
+        X = np.column_stack([column, random().normal(size=len(values))])
+        assert PNLAugmenter().fit(X).value_support_.widths[0] == 1
+
+
+def test_atoms_off_the_resolution_stay_as_they_are():
+    rng = random()
+    price = np.where(rng.random(400) < 0.3, 0, 500 + 1000 * rng.integers(1, 50, 400))
+    X = pd.DataFrame({"price": price, "free": rng.normal(size=400)})
+    augmenter = PNLAugmenter().fit(X)
+    assert "multiples of 1000, from 1500; often 0" in str(augmenter.value_support_)
+    for request in ({}, {"totals": {"price": 9_000_000}}):
+        # An odd number of prices cannot sum to the total in steps of 1,000.
+        new = augmenter.sample(500, random_state=2, **request)["price"]
+        assert ((new == 0) | (new % 1000 == 500)).all()
+        assert 0.2 < (new == 0).mean() < 0.4
+
+
+def test_gaps_leave_the_resolution():
+    rng = random()
+    values = np.where(rng.random(300) < 0.5, np.nan, 5.0 * rng.integers(0, 60, 300))
+    values[:100] = np.nan
+    X = np.column_stack([values, rng.normal(size=300)])
+    augmenter = PNLAugmenter().fit(X)
+    new = augmenter.sample(300, random_state=0)[:, 0]
+    assert augmenter.value_support_.widths[0] == 5
+    assert (new[~np.isnan(new)] % 5 == 0).all() and np.isnan(new).any()
+
+
+# --- relations --------------------------------------------------------------------
+
+
+@pytest.fixture
+def pay():
+    rng = random()
+    salary, bonus = 1000 * rng.integers(20, 90, 400), 500 * rng.integers(1, 30, 400)
+    columns = {"salary": salary, "bonus": bonus, "total": salary + bonus}
+    return pd.DataFrame({**columns, "age": rng.integers(20, 60, 400)})
+
+
+def test_totals_of_parts_are_exact_on_their_resolutions(pay):
+    new = PNLAugmenter().fit(pay).sample(500, random_state=0)
+    assert (new["total"] == new["salary"] + new["bonus"]).all()
+    for name, size in (("salary", 1000), ("bonus", 500), ("total", 500)):
+        assert (new[name] % size == 0).all()
+    assert len(new.merge(pay)) < 50
+
+
+def test_the_column_of_the_finest_values_follows_from_the_others():
+    rng = random()
+    coarse, fine = 60 * rng.integers(0, 3000, 300), rng.integers(1, 40, 300)
+    for order in ([0, 1, 2], [2, 1, 0]):
+        columns = np.column_stack([coarse, coarse + fine, fine])[:, order]
+        X = np.column_stack([columns, rng.integers(0, 9, 300)])
+        new = PNLAugmenter().fit(X).sample(300, random_state=0)
+        start, _, took = new[:, order].T
+        assert (new[:, 1] == start + took).all() and (start % 60 == 0).all()
+        # Few rows are copies of rows that rounding would break.
+        assert len({*map(tuple, new)} - {*map(tuple, X)}) > 250
+
+
+def test_a_resolution_that_contradicts_an_equality_gives_way():
+    rng = random()
+    k = rng.integers(0, 100, 400)
+    a, b = 4 * k, 6 * (k % 5 + 5 * rng.integers(0, 20, 400))
+    X = pd.DataFrame({"a": a, "b": b, "sum": a + b, "free": rng.normal(size=400)})
+    augmenter = PNLAugmenter().fit(X)
+    new = augmenter.sample(500, random_state=0)
+    assert (new["sum"] == new["a"] + new["b"]).all()
+    # The sum of multiples of 4 and 6 is a multiple of 10 in these rows.
+    assert augmenter.value_support_.widths.tolist() == [1, 6, 10, 1]
+    assert (new["b"] % 6 == 0).all() and (new["sum"] % 10 == 0).all()
+    assert len(new.merge(X)) < 100
+
+
+def test_orders_hold_on_two_resolutions():
+    rng = random()
+    low = 10 * rng.integers(0, 50, 400)
+    X = np.column_stack([low, 7 * ((low + 6) // 7 + rng.integers(0, 3, 400))])
+    augmenter = PNLAugmenter().fit(X)
+    new = augmenter.sample(1000, random_state=0)
+    assert augmenter.orders_ and (new[:, 0] <= new[:, 1]).all()
+    assert (new[:, 0] % 10 == 0).all() and (new[:, 1] % 7 == 0).all()
+
+
+# --- requests go first ------------------------------------------------------------
+
+
+def test_requests_that_the_resolution_can_meet_keep_it(pay):
+    augmenter = PNLAugmenter().fit(pay)
+    lower = ColumnConstraint("salary", lower=49_500)
+    new = augmenter.sample(300, constraints=lower, random_state=0)
+    assert (new["salary"] % 1000 == 0).all() and new["salary"].min() == 50_000
+    totals = [column_total("total", 18_000_500)]
+    new = augmenter.sample(300, totals=totals, random_state=0)
+    assert new["total"].sum() == 18_000_500
+    assert (new["salary"] % 1000 == 0).all() and (new["bonus"] % 500 == 0).all()
+    assert (new["total"] == new["salary"] + new["bonus"]).all()
+
+
+def test_other_requests_are_met_by_values_of_the_type(pay):
+    augmenter = PNLAugmenter().fit(pay)
+    equal = ColumnConstraint("salary", equal=49_501)
+    new = augmenter.sample(300, constraints=equal, random_state=0)
+    assert (new["salary"] == 49_501).all()
+    assert (new["total"] == new["salary"] + new["bonus"]).all()
+    totals = [column_total("total", 18_000_001)]
+    new = augmenter.sample(300, totals=totals, random_state=0)
+    assert new["total"].sum() == 18_000_001
+    assert (new["total"] == new["salary"] + new["bonus"]).all()
+    moved = adjust(pay, totals={"total": 24_000_001})
+    assert moved["total"].sum() == 24_000_001
+    assert (moved["total"] == moved["salary"] + moved["bonus"]).all()
+
+
+def test_sums_of_values_with_an_offset():
+    rng = random()
+    X = np.column_stack([0.02 + 0.05 * rng.integers(0, 90, 300), rng.normal(size=300)])
+    augmenter = PNLAugmenter().fit(X)
+    total = 200 * 0.02 + 0.05 * 8000
+    new = augmenter.sample(200, totals=[column_total(0, total)], random_state=0)[:, 0]
+    assert new.sum() == pytest.approx(total, abs=1e-9)
+    at = (new - 0.02) / 0.05
+    assert np.abs(at - np.rint(at)).max() < 1e-9

@@ -1,0 +1,196 @@
+"""Nearness of codes: KL by definition, in long double, and as scikit-learn has it."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from _oracles import random_poset, tensor_leq
+from _projectors import backward
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl.encoding.codec import Codec
+from sklearn_pnl.encoding.neighbors import TrainingRows
+from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
+from sklearn_pnl.methods.parents import RowSearch
+
+SEEDS = [0, 1, 2]
+SHAPE = (3, 2, 3)
+
+
+TENSOR = (3, 2, 4)
+
+
+def positive(seed, *shape, n=12):
+    """Positive rows of different masses."""
+    rng = np.random.default_rng(seed)
+    mass = rng.uniform(1, 30, (n, *(1,) * len(shape)))
+    return (rng.gamma(1.0, size=(n, *shape)) + 0.05) * mass
+
+
+def near_codes(projector, seed, scale):
+    """Codes of the training rows plus Gaussian noise."""
+    rng = np.random.default_rng(seed + 1000)
+    return projector.codes_ + scale * rng.normal(size=projector.codes_.shape)
+
+
+def brute_force(projector, codes):
+    """KL from every code to every training code, by definition on the cells."""
+    shape = (-1, *projector.poset_.shape)
+    base = projector.projector_
+    training = base.inverse_transform(projector.codes_).reshape(shape)
+    w = base.inverse_transform(codes).reshape(shape)
+    cells = tuple(range(1, training.ndim))
+    return np.stack([kl_divergence(row, training, axis=cells) for row in w])
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+def test_neighbors_of_more_rows_than_a_chunk(with_mass):
+    # More training rows and more codes than are compared at once.
+    X = positive(0, 2, 3, n=9000)
+    projector = backward(k_neighbors=4, with_mass=with_mass).fit(X)
+    codes = near_codes(projector, 0, 0.1)[::25]
+    kl = brute_force(projector, codes)
+    distances, indices = projector.kneighbors(codes)
+    ranked = np.argsort(kl, axis=1)[:, :4]
+    assert (indices >= 8192).any(axis=0).all()
+    assert_array_equal(indices, ranked)
+    by_definition = np.take_along_axis(kl, ranked, axis=1)
+    assert_allclose(distances, by_definition, rtol=1e-7, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_copies", [8, 20, 300])
+@pytest.mark.parametrize("n_neighbors", [1, 3, 5])
+def test_copies_of_a_row_are_its_neighbors(n_neighbors, n_copies):
+    # Which of them is left to rounding.
+    X = np.repeat(positive(0, 2, 3, n=2), n_copies, axis=0)
+    projector = backward(k_neighbors=n_neighbors).fit(X)
+    distances, found = projector.kneighbors(projector.codes_[[0, -1]])
+    assert_allclose(distances, 0, atol=1e-12)
+    assert_array_equal(found // n_copies, [[0] * n_neighbors, [1] * n_neighbors])
+    assert all(len(set(row)) == n_neighbors for row in found)
+
+
+def openmp_threads():
+    """Return the number of threads of each OpenMP library of this process."""
+    pools = threadpool_info()
+    return [p["num_threads"] for p in pools if p["user_api"] == "openmp"]
+
+
+@pytest.mark.parametrize("n", [300, 1025, 2100, 4200])
+@pytest.mark.parametrize("among", [False, True])
+def test_ties_at_the_last_neighbor_do_not_depend_on_threads(among, n):
+    # Binary columns: hundreds of rows are at the distance of the last neighbour.
+    rows = np.random.RandomState(0).randint(2, size=(n, 20)).astype(float)
+    candidates = np.arange(0, n, 2) if among else None
+    found = []
+    for n_threads in (1, 2, 3, 4):
+        with threadpool_limits(n_threads, "openmp"):
+            found.append(RowSearch(rows).nearest(np.arange(n), 8, candidates))
+            assert openmp_threads() == [n_threads] * len(openmp_threads())
+    for other in found[1:]:
+        assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_euclidean_neighbors_are_those_of_scikit_learn(seed):
+    X = positive(seed, *TENSOR, n=40)
+    projector = backward(metric="euclidean", k_neighbors=6).fit(X)
+    codes = near_codes(projector, seed, 0.5)
+    search = NearestNeighbors(n_neighbors=6).fit(projector.codes_)
+    for ours, theirs in zip(
+        projector.kneighbors(codes), search.kneighbors(codes), strict=True
+    ):
+        assert_allclose(ours, theirs)
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+def test_distances_to_neighbors_come_in_blocks(metric):
+    X = positive(0, 12, 16, n=3000)
+    projector = backward(metric=metric, offset=0.1).fit(X)
+    codes = projector.codes_ + 0.01
+    tracemalloc.start()
+    distances, indices = projector.kneighbors(codes, 8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * X.nbytes
+    # The same as for few codes, which are one block.
+    few = projector.kneighbors(codes[-7:], 8)
+    assert_array_equal(indices[-7:], few[1])
+    assert_allclose(distances[-7:], few[0], rtol=1e-9)
+
+
+def codec_of(poset, order, with_mass, local_manifold=None, **params):
+    params = {"offset": 0.1, "tol": 1e-13, "max_iter": 200} | params
+    numerics = ManyBodyProjector(with_mass=with_mass, **params)
+    base = None if order is None else order_mask(poset, order)
+    return Codec(poset, base, numerics, local_manifold)
+
+
+# --- near codes -----------------------------------------------------------------
+
+ROWS = {
+    "wide": lambda rng, n: np.exp(rng.standard_normal((n, 18))),
+    # They differ by 3e-7 relative, so that their KL is 1e-13.
+    "close": lambda rng, n: np.exp(3e-7 * rng.standard_normal((n, 18))),
+    # Cells over many orders of magnitude.
+    "heavy": lambda rng, n: rng.gamma(0.3, size=(n, 18)),
+    # Two groups, each of rows close to one another. (Squares of distances are rounded
+    # in units of those between the groups: 1e-8 of them is as close as this can be.)
+    "groups": lambda rng, n: (
+        np.exp(1e-4 * rng.standard_normal((n, 18)))
+        + 5 * np.outer(np.arange(n) % 2, np.arange(18) % 3)
+    ),
+}
+
+
+def kl_in_long_double(codec, leq, codes, training):
+    """``KL(w, w_i)`` of codes to codes, by definition on the cells."""
+    functions = leq[codec.base.elements] if codec.base.has_bottom else np.eye(18)
+    functions = functions[-codec.n_params :].astype(np.longdouble)
+
+    def energies(codes):
+        energy = codes.astype(np.longdouble) @ functions
+        if codec.with_mass:
+            return energy
+        largest = energy.max(axis=1, keepdims=True)
+        return energy - largest - np.log(np.exp(energy - largest).sum(1, keepdims=True))
+
+    own, theirs = energies(codes), energies(training)
+    kl = np.empty((len(codes), len(training)), np.longdouble)
+    for row, energy in enumerate(own):
+        u = theirs - energy
+        kl[row] = (np.exp(energy) * (np.expm1(u) - u)).sum(axis=1)
+    return kl
+
+
+def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
+    training = TrainingRows(codec, rows, codec.encode(rows), "kl")
+    codes = training.codes
+    # Half of the queries are rows themselves, half lie between and about them.
+    other = codes[rng.permutation(len(codes))[:40]]
+    queries = np.concatenate([codes[:40], 0.7 * codes[40:80] + 0.3 * other])
+    found = training.nearest(queries, 6)
+    kl = kl_in_long_double(codec, leq, queries, codes)
+    wanted = np.argsort(kl, axis=1, kind="stable")[:, :6]
+    assert_array_equal(found, wanted)
+    assert_array_equal(found[:40, 0], np.arange(40))
+    by_definition = np.take_along_axis(kl, wanted, axis=1)
+    distances = training.distances(queries, found)
+    assert_allclose(distances, by_definition.astype(float), rtol=rtol, atol=1e-25)
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("order", [None, 1, 2, "poset"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_near_codes_are_those_of_kl_in_long_double(seed, order, rows, with_mass):
+    rng = np.random.default_rng(seed)
+    poset, leq = TensorPoset(SHAPE), tensor_leq(SHAPE)
+    if order == "poset":
+        poset, leq, order = *random_poset(rng, 18, density=0.1), 1
+    codec = codec_of(poset, order, with_mass)
+    rtol = 1e-9 if rows in ("wide", "heavy") else 1e-6
+    assert_nearest_in_kl(codec, leq, ROWS[rows](rng, 600), rng, rtol)

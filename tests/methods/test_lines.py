@@ -1,0 +1,542 @@
+"""New rows on straight lines: what holds of them by theorem, and their distribution."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint
+
+from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control.relations import find_structure
+from sklearn_pnl.frames import TableReader, read_table
+from sklearn_pnl.methods.lines import Lines, LineSource
+from sklearn_pnl.methods.parents import (
+    Request,
+    RowSearch,
+    choose_parents,
+    separate_levels,
+    strata_of,
+)
+
+pd = pytest.importorskip("pandas")
+
+SEEDS = [0, 1, 2]
+BARE = {"extrapolation": None, "method": Lines(agreed_cells=False)}
+
+
+def draw(X, n=500, seed=0, with_parents=False, **params):
+    """New rows of an augmenter that looks at types alone, as the samplers do."""
+    augmenter = PNLAugmenter(**{"value_support": None, **params}).fit(X)
+    return augmenter.sample(n, random_state=seed, return_parents=with_parents)
+
+
+def gamma(seed, *shape):
+    return np.random.default_rng(seed).gamma(2.0, size=shape)
+
+
+# --- theorems ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_affine_combinations_stay_in_every_m_flat_submanifold(seed):
+    # An m-flat sub-manifold is an affine subspace of eta, and an affine combination of
+    # its points is one (Amari and Nagaoka, Methods of information geometry, 2000,
+    # section 3.4). 80 rows cannot tell equalities between 122 columns, which hold.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(80, 120))
+    shares = rng.uniform(size=(120, 2)) * (rng.uniform(size=(120, 2)) < 0.5)
+    order = rng.permutation(122)
+    X = np.hstack([parts, parts @ shares])[:, order]
+    coefficients = np.vstack([shares, -np.eye(2)])[order]
+    new = draw(X, seed=seed, **BARE)
+    missed = np.abs(new @ coefficients).max(axis=0)
+    assert (missed <= 1e-12 * np.ptp(parts @ shares, axis=0)).all()
+    # And the factor of the noise of a row keeps all orders between its columns.
+    for p, q in itertools.permutations(range(122), 2):
+        if (X[:, p] <= X[:, q]).all():
+            assert (new[:, p] <= new[:, q]).all()
+    # The noise has not gone for it.
+    assert 0.85 < (new.std(axis=0) / X.std(axis=0)).mean() < 1.15
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_convex_combinations_stay_in_every_half_space(seed):
+    # The intersection of the half-spaces that hold the rows is their convex hull
+    # (Rockafellar, Convex analysis, 1970, theorem 11.5).
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 6)) * 10.0 ** rng.integers(-3, 4, 6)
+    new = draw(X, seed=seed, method=Lines(noise=0))
+    normals = rng.normal(size=(6, 2000)) / X.std(axis=0)[:, None]
+    ends = X @ normals
+    room = 1e-12 * np.ptp(ends, axis=0)
+    assert (new @ normals <= ends.max(axis=0) + room).all()
+    assert (new @ normals >= ends.min(axis=0) - room).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixing_takes_a_sixth_of_the_covariance_of_differences(seed):
+    # Var(x_i + t d) = V - E[d d'] / 6 for exchangeable pairs and uniform t; the noise
+    # adds noise^2 E[d d']. Among all others (k = m - 1) both are known in closed form.
+    m, n = 40, 60_000
+    X = np.random.default_rng(seed).normal(size=(m, 3)) @ np.diag([1, 10, 0.1])
+    differences = 2 * np.cov(X.T)
+    spread = np.sqrt(np.diag(differences))
+    for noise in (0, 6**-0.5, 0.6):
+        bare = {"extrapolation": None, "method": Lines(noise, agreed_cells=False)}
+        new = draw(X, n, seed, k_neighbors=m - 1, equalities=None, **bare)
+        expected = np.cov(X.T, ddof=0) + differences * (noise**2 - 1 / 6)
+        error = (np.cov(new.T) - expected) / np.outer(spread, spread)
+        # The deviation of an estimated covariance, sqrt(2 / n), nine times.
+        assert np.abs(error).max() < 9 * np.sqrt(2 / n)
+        # Means: that of the rows, to six deviations.
+        gap = np.abs(new.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
+        assert gap.max() < 6 / np.sqrt(n)
+
+
+def test_copies_of_a_column_stay_copies_at_any_width():
+    # Every step does the same to a column and to its multiples.
+    X = np.random.default_rng(0).gamma(1.0, size=(20, 15))
+    new = draw(np.hstack([X, 3 * X, -X, X + 7]))
+    for copy, scale, shift in ((1, 3, 0), (2, -1, 0), (3, 1, 7)):
+        columns = slice(15 * copy, 15 * copy + 15)
+        assert_allclose(new[:, columns], scale * new[:, :15] + shift, atol=1e-12)
+
+
+# --- the draw, literally ----------------------------------------------------------
+
+
+def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
+    """Steps 2 to 6 of the draw, one row and one cell after the other."""
+    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    g = rng.standard_normal((n, k + 1))
+    tied = np.zeros(X.shape[1], bool)
+    tied[[*equal, *np.ravel(orders)]] = True
+    new = np.empty((n, X.shape[1]))
+    for row in range(n):
+        x_i, x_j = X[parents.seeds[row]], X[parents.partners[row]]
+        b = x_i + parents.position[row] * (x_j - x_i)
+        z = (g[row] - g[row].mean()) * noise * np.sqrt(2 / k)
+        near = parents.neighbors[parents.source[row]]
+        step = sum(z[a] * (X[near[a]] - x_i) for a in range(k + 1))
+        if agreed_cells:
+            for c in range(X.shape[1]):
+                if x_i[c] == x_j[c] and c not in equal:
+                    step[c] = 0
+        s = np.inf
+        for c in np.flatnonzero(tied):
+            if step[c] != 0:
+                s = min(s, ((high[c] if step[c] > 0 else low[c]) - b[c]) / step[c])
+        for p, q in orders:
+            if step[p] > step[q]:
+                s = min(s, (b[q] - b[p]) / (step[p] - step[q]))
+        for c in range(X.shape[1]):
+            if tied[c]:
+                # 1, reflected at 0 and s until it is between them.
+                h = 1.0 if s >= 1 else s - abs(1 % (2 * s) - s) if s > 0 else 0.0
+                new[row, c] = b[c] + h * step[c]
+                continue
+            value = b[c] + step[c]
+            if value < low[c]:
+                value = 2 * low[c] - value
+            if value > high[c]:
+                value = 2 * high[c] - value
+            new[row, c] = min(max(value, low[c]), high[c])
+    return new
+
+
+@pytest.mark.parametrize("agreed_cells", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_draw_is_its_literal_formula(seed, agreed_cells):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(60, 3))
+    ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
+    free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
+    X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
+    found = find_structure(read_table(TableReader(None), X), None, 0.0, "auto")
+    assert_array_equal(np.flatnonzero(found.in_equality), range(4))
+    assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
+    state, search = np.random.RandomState, RowSearch(X)
+    lines = LineSource(
+        X, None, X, found, 0.6, agreed_cells, None, (), search, found, None, 7, None,
+        False,
+    )  # fmt: skip
+    parents = choose_parents(search, Request(300, 7), state(seed))
+    new, donors = lines.draw(parents, state(seed), state(0))
+    slow = draw_slow(
+        X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
+        found.orders, agreed_cells,
+    )  # fmt: skip
+    assert_allclose(new, slow, rtol=0, atol=1e-9)
+    assert_array_equal(donors, parents.seeds)
+
+
+def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [1, 1e3, 1e-3]
+    state, n, k = np.random.RandomState(0), 60_000, 4
+    parents = choose_parents(RowSearch(X), Request(n, k), state)
+    scaled = X / np.ptp(X, axis=0)
+    distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    near = np.argsort(distances, axis=1)[:, 1:11]
+    # Distances are relative to the differences between near rows.
+    scaled /= np.abs(scaled[:, None] - scaled[near]).mean(axis=(0, 1))
+    distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    near = np.argsort(distances, axis=1)[:, 1 : k + 1]
+    pairs = np.zeros((30, 30))
+    np.add.at(pairs, (parents.seeds, parents.partners), 1)
+    expected = np.zeros((30, 30))
+    np.put_along_axis(expected, near, n / 30 / k, axis=1)
+    assert_array_equal(pairs > 0, expected > 0)
+    assert np.abs(pairs - expected).max() < 6 * np.sqrt(n / 30 / k)
+    # Kolmogorov's bound: a gap above 3.9 / sqrt(n) has probability 1e-13.
+    t = np.sort(parents.position)
+    assert np.abs(t - (np.arange(n) + 0.5) / n).max() < 3.9 / np.sqrt(n)
+
+
+# --- categories and binary columns ---------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float", "bool", "category"])
+def test_an_unrelated_flag_does_not_join_clusters(kind):
+    beyond = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(18, 4))
+        X[8:, 1] += 25
+        flag = rng.permutation(np.arange(18) % 2)
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        frame["flag"] = pd.Series(flag).astype(kind)
+        new = draw(frame, 400, seed)
+        ends = X[:8, 1].max() + 3, X[8:, 1].min() - 3
+        beyond.append(((new["b"] > ends[0]) & (new["b"] < ends[1])).mean())
+    assert np.mean(beyond) < 0.01
+
+
+@pytest.mark.parametrize("form", ["category", "indicators"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_levels_that_decide_a_column_are_not_mixed(seed, form):
+    rng = np.random.default_rng(seed)
+    level = rng.permutation(np.repeat([0, 1, 2], [60, 12, 9]))
+    frame = pd.DataFrame(rng.normal(size=(81, 6)), columns=list("abcdef"))
+    frame["wheels"] = np.array([2.0, 4.0, 12.0])[level]
+    if form == "category":
+        frame["kind"] = pd.Series(np.array(["bike", "car", "lorry"])[level])
+    else:
+        frame[["bike", "car", "lorry"]] = np.eye(3)[level]
+    new = draw(frame, 500, seed)
+    columns = list(frame.columns[6:])
+    assert {*new[columns].itertuples(index=False, name=None)} <= {
+        *frame[columns].itertuples(index=False, name=None)
+    }
+
+
+def test_rare_levels_are_mixed_with_all_rows():
+    # A level of one row would give copies only.
+    rng = np.random.default_rng(0)
+    level = np.repeat([0, 1, 2], [30, 30, 1])
+    X = np.column_stack([rng.normal(size=(61, 3)), 10.0 * level])
+    labels, structure = (
+        level[:, None],
+        find_structure(read_table(TableReader(None), X), None, 0.0, "auto"),
+    )
+    levels = separate_levels(X, labels, structure, 10)
+    assert_array_equal(levels, np.where(level < 2, level + 1, -1))
+    strata = strata_of(X, structure.tied, 10, None, levels)
+    assert [(len(rows), len(others)) for rows, others in strata] == [
+        (30, 30), (30, 30), (1, 61)
+    ]  # fmt: skip
+    unrelated = rng.permutation(level)[:, None]
+    assert separate_levels(X, unrelated, structure, 10) is None
+
+
+# --- distribution -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("apart", [8, 20])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_tight_cluster_keeps_its_own_spread(seed, apart):
+    # Noise of one size for all would blow it up, mixing alone takes a ninth away.
+    rng = np.random.default_rng(seed)
+    wide, tight = rng.normal(size=(100, 8)), 0.1 * rng.normal(size=(100, 8)) + apart
+    new = draw(np.vstack([wide, tight]), 4000, seed)
+    of_tight = new.mean(axis=1) > apart / 2
+    assert abs(of_tight.mean() - 0.5) < 6 * 0.5 / np.sqrt(4000)
+    for cluster, rows in ((tight, new[of_tight]), (wide, new[~of_tight])):
+        spread = (rows.std(axis=0) / cluster.std(axis=0)).mean()
+        assert 0.85 < spread < 1.15
+
+
+def test_few_new_values_lie_exactly_on_a_limit():
+    # Neither free columns, which are reflected, nor tied ones, whose step is.
+    parts = gamma(0, 200, 3)
+    X = np.column_stack([parts, parts.sum(axis=1), gamma(1, 200, 2)])
+    new = draw(X, 4000)
+    on_limit = (new == X.min(axis=0)) | (new == X.max(axis=0))
+    assert on_limit.mean() < 0.01
+
+
+# --- equalities -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_totals_and_subtotals_hold_to_rounding(turned, seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(300, 6)) * 10.0 ** rng.integers(-2, 3, 6)
+    first, second = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
+    X = np.column_stack([parts, first, second, first + second, rng.normal(size=300)])
+    order = rng.permutation(10) if turned else np.arange(10)
+    new = np.empty((500, 10))
+    new[:, order] = draw(X[:, order], seed=seed)
+    range_ = np.ptp(X[:, 8])
+    assert_allclose(new[:, 6], new[:, :3].sum(axis=1), rtol=0, atol=1e-12 * range_)
+    assert_allclose(new[:, 8], new[:, 6] + new[:, 7], rtol=0, atol=1e-12 * range_)
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nearly_equalities_hold_as_in_the_data(seed):
+    # Parts in cents with an exact total; percentages that sum to 99 to 101.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(400, 5)) * 100
+    X = np.column_stack([np.round(parts, 2), parts.sum(axis=1)])
+    new = draw(X, seed=seed)
+    off = X[:, 5] - X[:, :5].sum(axis=1)
+    new_off = new[:, 5] - new[:, :5].sum(axis=1)
+    assert new_off.std() < 1.5 * off.std()
+    assert np.abs(new_off).max() < 4 * np.abs(off).max()
+    shares = np.rint(100 * rng.dirichlet(np.full(4, 3.0), 400))
+    new_sums = draw(shares, seed=seed).sum(axis=1)
+    assert new_sums.std() < 1.5 * shares.sum(axis=1).std()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_exact_equalities_hold_beside_a_trend_over_whole_years(seed):
+    rng = np.random.default_rng(seed)
+    year = np.repeat(np.arange(1980, 2020), 2)
+    log_cost = 0.03 * year + 0.005 * rng.normal(size=80)
+    log_share = rng.normal(size=80)
+    X = pd.DataFrame({"year": year, "log_cost": log_cost, "log_share": log_share})
+    X["log_part"] = X["log_cost"] + X["log_share"]
+    rows = PNLAugmenter().fit(X).sample(200, random_state=seed)
+    missed = rows["log_part"] - rows["log_cost"] - rows["log_share"]
+    assert np.abs(missed).max() <= 1e-12
+    # The trend is kept as in the data.
+    assert (rows["log_cost"] - 0.03 * rows["year"]).std() <= 0.01
+
+
+def test_sums_along_the_axes_of_images_hold():
+    X = np.random.default_rng(0).gamma(1.0, size=(40, 5, 6))
+    X /= X.sum(axis=2, keepdims=True)
+    new = draw(X, 100, method="lines")
+    assert_allclose(new.sum(axis=2), 1, atol=1e-12)
+
+
+def test_equalities_that_are_given_are_kept_in_few_rows():
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(1.0, size=(12, 15))
+    total = parts[:, ::2].sum(axis=1)
+    X = pd.DataFrame(np.column_stack([parts, total]), columns=[*"abcdefghijklmnop"])
+    a = np.zeros((1, 16))
+    a[0, :15:2], a[0, 15] = 1, -1
+    new = draw(X, equalities=LinearConstraint(a, 0, 0))
+    assert_allclose(new.iloc[:, :15:2].sum(axis=1), new["p"], atol=1e-11)
+    assert (draw(X, equalities=None).iloc[:, :15:2].sum(axis=1) != new["p"]).any()
+
+
+# --- orders -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("noise", [0.6, 3.0])
+def test_orders_are_never_broken(noise, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.normal(size=200)
+    mid, high = low + rng.gamma(0.5, size=200), low + rng.gamma(0.5, size=200) + 3
+    mid = np.minimum(mid, high)
+    X = np.column_stack([high, rng.normal(size=200), low, mid])
+    augmenter = PNLAugmenter(method=Lines(noise), value_support=None).fit(X)
+    assert {(2, 3), (3, 0)} <= set(augmenter.orders_)
+    new = augmenter.sample(4000, random_state=seed)
+    assert (new[:, 2] <= new[:, 3]).all()
+    assert (new[:, 3] <= new[:, 0]).all()
+    # Nor is the order kept by making both the same.
+    assert (new[:, 2] == new[:, 3]).mean() < 0.01
+
+
+def test_whole_numbers_and_floats_keep_their_order():
+    rng = np.random.default_rng(0)
+    whole = rng.poisson(3, 300)
+    X = pd.DataFrame(
+        {
+            "whole": whole,
+            "above": whole + rng.gamma(0.3, size=300),
+            "below": np.maximum(whole - rng.gamma(0.3, size=300), -1),
+            "twice": whole + rng.poisson(1, 300),
+        }
+    )
+    new = draw(X, 3000, method=Lines(1.0))
+    assert (new["below"] <= new["whole"]).all()
+    assert (new["whole"] <= new["above"]).all()
+    assert (new["whole"] <= new["twice"]).all()
+    assert new["whole"].dtype == X["whole"].dtype
+
+
+def test_dates_keep_their_order_and_stay_days():
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 500, 150), "D")
+    end = start + pd.to_timedelta(rng.integers(0, 30, 150), "D")
+    X = pd.DataFrame({"end": end, "amount": rng.normal(size=150), "start": start})
+    new = draw(X, 2000)
+    assert (new["start"] <= new["end"]).all()
+    assert new.dtypes.equals(X.dtypes)
+    assert new["end"].dt.normalize().equals(new["end"])
+    assert new["start"].between(X["start"].min(), X["start"].max()).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_order_with_a_flag_is_kept_too(seed):
+    rng = np.random.default_rng(seed)
+    children = rng.poisson(0.7, 300)
+    X = pd.DataFrame({"has": (children > 0).astype(int), "children": children})
+    new = draw(X.assign(income=rng.normal(size=300)), 3000, seed)
+    assert (new["has"] <= new["children"]).all()
+
+
+# --- types ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_of_whole_numbers_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    adults, children = rng.poisson(2, 200) + 1, rng.poisson(1, 200)
+    hours, minutes = rng.integers(0, 8, 200), rng.integers(0, 60, 200)
+    X = pd.DataFrame(
+        {"persons": adults + children, "adults": adults, "children": children,
+         "total": 60 * hours + minutes, "hours": hours, "minutes": minutes}
+    )  # fmt: skip
+    new = draw(X, 2000, seed)
+    assert (new["persons"] == new["adults"] + new["children"]).all()
+    assert (new["total"] == 60 * new["hours"] + new["minutes"]).all()
+    assert ((new >= X.min()) & (new <= X.max())).all(axis=None)
+    assert new.drop_duplicates().shape[0] > 500
+
+
+@pytest.mark.parametrize("dtype", [int, float, bool])
+@pytest.mark.parametrize("n", [20, 200])
+def test_one_hot_runs_exclusive_flags_and_implications_hold(n, dtype):
+    rng = np.random.default_rng(0)
+    level = rng.permutation(np.arange(n) % 4)
+    run = level[:, None] == np.arange(4)
+    either = rng.integers(0, 3, n)
+    implied = rng.integers(0, 2, n)
+    flags = np.column_stack(
+        [run, either == 1, either == 2, implied * rng.integers(0, 2, n), implied]
+    )
+    frame = pd.DataFrame(flags.astype(dtype), columns=list("abcdefgh"))
+    new = draw(frame.assign(x=rng.normal(size=n)), 2000)
+    on = new[[*"abcdefgh"]].astype(float)
+    assert (on[[*"abcd"]].sum(axis=1) == 1).all()
+    assert (on["e"] + on["f"] <= 1).all()
+    assert (on["g"] <= on["h"]).all()
+    assert new["a"].dtype == frame["a"].dtype
+
+
+def test_a_table_of_flags_alone_gets_new_rows():
+    X = np.random.default_rng(0).integers(0, 2, (60, 12))
+    new = draw(X, 500)
+    assert set(np.unique(new)) == {0, 1}
+    seen = set(map(tuple, X))
+    assert np.mean([tuple(row) not in seen for row in new]) > 0.25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rare_flags_and_levels_keep_their_share(seed):
+    # A partner gives only if it is given to as often, else they lose up to a half.
+    rng = np.random.default_rng(seed)
+    n, rare, drawn = 60, 4, 20_000
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=[*"abc"])
+    X["flag"] = (rng.permutation(n) < rare).astype(int)
+    X["level"] = np.where(rng.permutation(n) < rare, "rare", "common")
+    new = draw(X, drawn, seed)
+    # Within .3 of the share; the seeds alone are within .1 with probability 1 - 1e-3.
+    assert abs(new["flag"].mean() * n / rare - 1) < 0.3
+    assert abs((new["level"] == "rare").mean() * n / rare - 1) < 0.3
+
+
+# --- missing cells ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_skip_patterns_are_never_contradicted(seed):
+    # Who has no car says nothing of its age and price.
+    rng = np.random.default_rng(seed)
+    has = rng.integers(0, 2, 200)
+    X = pd.DataFrame({"has": has, "income": rng.normal(size=200)})
+    X["age"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
+    X["price"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
+    new = draw(X, 2000, seed)
+    for name in ("age", "price"):
+        assert_array_equal(new[name].isna(), new["has"] == 0)
+        assert new[name].dropna().between(X[name].min(), X[name].max()).all()
+
+
+# --- degenerate rows --------------------------------------------------------------
+
+
+def test_two_rows_and_copies():
+    X = np.random.default_rng(0).normal(size=(2, 4))
+    with np.errstate(all="raise"):
+        new = draw(X, 50, k_neighbors=1, **BARE)
+    t = (new - X[0]) @ (X[1] - X[0]) / np.sum((X[1] - X[0]) ** 2)
+    assert_allclose(new, X[0] + t[:, None] * (X[1] - X[0]), atol=1e-12)
+    copies = np.repeat(X[:1], 30, axis=0)
+    assert_array_equal(draw(copies, 50), np.repeat(X[:1], 50, axis=0))
+
+
+def test_copies_of_a_row_are_partners_alike():
+    # 40 copies and 5 neighbours: a search would give the same five to all.
+    X = np.vstack([np.zeros((40, 2)), np.random.default_rng(0).normal(size=(20, 2))])
+    _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
+    of_copies = parents[parents[:, 0] < 40, 1]
+    assert set(of_copies) == set(range(40))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_whole_numbers_that_missing_cells_would_give_stay_their_own(seed):
+    # Ages at marriage and now, of which some are unknown.
+    rng = np.random.default_rng(seed)
+    then, years = rng.integers(18, 40, (2, 150)), rng.integers(1, 30, 150)
+    X = pd.DataFrame({"his": then[0] + years, "hers": then[1] + years})
+    X["his_then"], X["hers_then"], X["years"] = *then, years
+    unknown = rng.random(150) < 0.2
+    X = X.astype(dict.fromkeys(X.columns[1:], float))
+    X.loc[unknown, ["hers", "hers_then", "years"]] = np.nan
+    augmenter = PNLAugmenter().fit(X)
+    totals = {"his": int(60 * X["his"].mean())}
+    free = augmenter.sample(300, seed)
+    for rows in (free, augmenter.sample(60, seed, totals=totals)):
+        known = rows.dropna()
+        assert len(known) < len(rows)
+        assert (known["his"] == known["his_then"] + known["years"]).all()
+        assert (known["hers"] == known["hers_then"] + known["years"]).all()
+        # Of his own years, and of nothing that stands for hers.
+        assert rows["his"].between(X["his"].min(), X["his"].max()).all()
+        alone, lone = rows[rows["hers"].isna()], X[unknown]
+        spread = (alone["his"] - alone["his_then"]).std()
+        assert 0.6 <= spread / (lone["his"] - lone["his_then"]).std() <= 1.4
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_whole_numbers_that_nearly_follow_missing_ones_stay_whole(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 40, (150, 2)), columns=["first", "second"])
+    both = X["first"] + X["second"] + (rng.random(150) < 0.05)
+    X["both"] = both.astype(float).mask(rng.random(150) < 0.3)
+    X["threefold"] = 3 * both
+    rows = PNLAugmenter().fit(X).sample(300, random_state=seed)
+    assert rows["both"].isna().any()
+    assert rows["threefold"].between(0, X["threefold"].max()).all()
+    off = (rows["threefold"] - 3 * rows["both"]).dropna()
+    assert off.abs().max() <= 3
