@@ -8,26 +8,150 @@ augmenter for each class, or for all rows of a regression problem.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._utils.threads import limited, one_blas_thread
 from ._utils.typing import Rows, Seed
 from ._utils.validation import (
+    COUNT,
+    NOT_NEGATIVE,
+    ObjectsByName,
     all_or_nothing,
     as_random_state,
     check_count,
     stays_on_device,
 )
-from .control.constraints import Constraint
-from .control.relations import find_structure
-from .methods.codes import OrderLike
+from .control.constraints import (
+    CONSTRAINTS,
+    Constraint,
+    LinearConstraints,
+)
+from .control.relations import Structure, find_structure
+from .control.value_support import ValueSupport
+from .frames import read_table
+from .methods.codes import Codes, OrderLike
 from .methods.device_rows import DeviceTable, fit_on_device
-from .methods.engine import Augmentation, EqualitiesLike, MethodLike, fit_rows
+from .methods.lines import Lines
+from .methods.sampling import FittedRows, fit_rows
+
+_METHODS = {"lines": Lines, "codes": Codes, "paper": Codes.paper}
+
+
+MethodLike: TypeAlias = Literal["auto", "lines", "codes", "paper"] | Lines | Codes
+
+
+EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
+
+
+class Augmentation(ObjectsByName, BaseEstimator):
+    """Common parameters of augmenter and samplers, and what they tell of the rows."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "method": [StrOptions({"auto", *_METHODS}), Lines, Codes],
+        "order": Codes._parameter_constraints["order"],
+        "k_neighbors": [COUNT, StrOptions({"auto"})],
+        "categorical_features": ["array-like", StrOptions({"auto"}), None],
+        "value_support": [StrOptions({"auto"}), None],
+        "extrapolation": [NOT_NEGATIVE, None],
+        "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
+        "n_jobs": [Integral, None],
+    }
+    _objects: ClassVar[dict] = {
+        "method": {
+            "auto": "Codes() or method=Lines()",
+            "lines": "Lines()",
+            "codes": "Codes()",
+            "paper": "Codes.paper()",
+        }
+    }
+    # What "auto" stands for: for tables, and for codes.
+    _auto: ClassVar[tuple] = Lines, Codes
+    _structure: Structure
+    _rows: FittedRows
+
+    def _validate_params(self):
+        """Check each parameter, and refuse an order that would change nothing."""
+        super()._validate_params()
+        if self.order is not None and self.method not in ("auto", "codes", "paper"):
+            raise ValueError(
+                f"order={self.order!r} has no effect with method={self.method!r}: set "
+                "it in Codes(order=...), or set method='codes'."
+            )
+
+    def _read(self, X):
+        """Rows of any container as a table of numbers and categories."""
+        advice = "Codes take no missing cells; method='lines' does."
+        method = self._method()
+        is_sparse = isinstance(method, Lines)
+        return read_table(self, X, method.allows_missing or advice, is_sparse)
+
+    def _method(self, is_table=True):
+        """Return the method for tables, or for rows of more axes, not fitted.
+
+        ``fit`` refuses a method of the wrong kind.
+        """
+        if isinstance(self.method, BaseEstimator):
+            return self.method
+        lines, codes = self._auto
+        by_name = {"auto": lines if is_table and self.order is None else codes}
+        method = (by_name | _METHODS).get(str(self.method), Lines)()
+        if self.order is not None and isinstance(method, Codes):
+            method.order = self.order
+        return method
+
+    def _checked_method(self, table):
+        """Return the method for a table, checked and not fitted."""
+        # Codes take no missing cells.
+        method = clone(self._method(len(table.shape) == 1 or table.has_missing))
+        method._validate_params()
+        return method
+
+    def _shared(self, method):
+        """Return the parameters of an augmenter for the method that was chosen."""
+        shared = {
+            name: getattr(self, name) for name in Augmentation._parameter_constraints
+        }
+        # The method has the order.
+        return shared | {"method": method, "order": None}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        method = self._method()
+        tags.input_tags.positive_only = method.positive_only
+        tags.input_tags.allow_nan = method.allows_missing
+        return tags
+
+    @property
+    def equalities_(self) -> LinearConstraints:
+        """Exact linear equalities of the training rows; ``print`` lists them."""
+        check_is_fitted(self)
+        return self._structure.public_equalities
+
+    @property
+    def orders_(self) -> list[tuple[Any, Any]]:
+        """Pairs of columns: the first is never greater than the second.
+
+        Columns that are alike in all rows are in no order.
+        """
+        check_is_fitted(self)
+        return self._structure.named_orders
+
+    @property
+    def value_support_(self) -> ValueSupport | None:
+        """Steps and atoms of the columns; ``print`` lists them."""
+        check_is_fitted(self)
+        return self._structure.support
+
 
 _DROP = "infeasible='drop' leaves such rows out."
 
@@ -304,7 +428,7 @@ class PNLAugmenter(Augmentation):
             the features.
         """
         n_samples = self._check_call(n_samples, infeasible)
-        batch, report = self._rows.draw(
+        batch, report = self._rows.sample(
             n_samples, as_random_state(random_state), constraints, totals,
             drops=infeasible == "drop", advice=_DROP, reports=return_report,
         )  # fmt: skip
@@ -363,15 +487,15 @@ class PNLAugmenter(Augmentation):
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch_size = check_count("batch_size", batch_size, or_none=True)
-        drawing = self._rows.drawing(
+        row_sampler = self._rows.row_sampler(
             n_samples, constraints, infeasible == "drop", _DROP
         )
         if batch_size is None:
             # The caller keeps one batch while the next one is computed.
             free = get_config()["working_memory"] * 2**20
-            batch_size = max(1, int(free // (2 * 8 * drawing.n_numbers)))
+            batch_size = max(1, int(free // (2 * 8 * row_sampler.n_numbers)))
         rng = as_random_state(random_state)
-        batches = drawing.batches(rng, min(batch_size, n_samples))
+        batches = row_sampler.batches(rng, min(batch_size, n_samples))
         return limited(self._returned(batch, return_parents) for batch in batches)
 
     def _returned(self, batch, with_parents):

@@ -22,13 +22,12 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ._utils.threads import one_blas_thread
 from ._utils.typing import Rows, Seed
 from ._utils.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
-from .augmenter import PNLAugmenter
+from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
 from .control.constraints import CONSTRAINTS, Constraint
 from .control.relations import find_structure
 from .control.totals import ColumnTotal
 from .frames import read_groups, read_target
 from .methods.codes import Codes, OrderLike
-from .methods.engine import Augmentation, EqualitiesLike, MethodLike
 from .methods.lines import Lines
 
 # The density has a relative accuracy of 1e-3, which 40 grid cells per bandwidth attain.
@@ -284,7 +283,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         caller = type(self).__name__
         self.augmenter_._fit_table(table, self._structure, caller, group_codes)
         rows = self.augmenter_._rows
-        batch, self.report_ = rows.draw(
+        batch, self.report_ = rows.sample(
             int(n_new), as_random_state(self.random_state), self.constraints,
             self.totals, shares=self._shares(values),
         )  # fmt: skip

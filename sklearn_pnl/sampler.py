@@ -1,6 +1,6 @@
 """The over-sampler for imbalanced-learn: new rows of each class, class by class.
 
-What columns keep, the fit of a class and the draw are three calls of `engine.py`.
+Relations of columns, the fit of a class and its new rows: `methods/sampling.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from ._utils.validation import (
     check_one_a_row,
     errors_naming,
 )
-from .augmenter import PNLAugmenter
+from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
 from .control.constraints import CONSTRAINTS, Constraint
 from .control.relations import find_structure
 from .frames import read_classes, read_groups, read_weights
 from .methods.codes import OrderLike
-from .methods.engine import Augmentation, EqualitiesLike, MethodLike
 
 
 class PNLSampler(Augmentation, BaseOverSampler):
@@ -307,7 +306,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)
-        batch, report = rows.draw(n_new, rng, constraints, totals, shares=weights)
+        batch, report = rows.sample(n_new, rng, constraints, totals, shares=weights)
         if report is not None:
             self.reports_[label] = report
         self.augmenters_[label] = augmenter

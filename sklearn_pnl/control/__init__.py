@@ -5,7 +5,8 @@ this order: ``relations`` finds what the columns of the training rows satisfy
 (``equalities``, ``value_support``); ``constraints`` and ``totals`` read what a user
 requests; ``projection`` moves single rows to the constraints, and ``sum_projection``
 moves sets of rows to the totals; ``audit`` checks the result. ``adjust`` applies the
-projections to given rows. ``calibrate`` and ``rake`` compute weights and tables that
+projections to given rows. ``base_rows`` chooses training rows near the constraints and
+totals. ``calibrate`` and ``rake`` compute weights and tables that
 have given totals.
 """
 

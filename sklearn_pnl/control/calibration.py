@@ -18,15 +18,15 @@ from .._utils.reports import TableReport
 from .._utils.threads import one_blas_thread
 from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
 from ..frames.containers import columns_of, is_frame
-from ..geometry import Raking, RakingError, linear_projection, rake_array
+from ..geometry import Raking, RakingError, rake_array
 from ..geometry.convex.reach import box_reach, span
 from ..geometry.convex.whole import whole_near
 from .constraints import LinearConstraints, stack_terms
 from .totals import as_totals, check_level_sum, read_counts, read_sum
+from .weights import _TINY, effective_size, nearest_weights
 
 # Share of a total that rounding in double precision may hide.
 _ROUNDING = 1e-12
-_TINY = np.finfo(float).tiny
 # Integer terms up to this size are numbers of persons or things, not amounts.
 _LARGEST_COUNT = 32
 # Pairs of rows whose rounding is exchanged; some dozens are enough.
@@ -155,12 +155,6 @@ class CalibrationReport(TableReport):
             f"{self.effective_sample_size:.1f}."
         )
         return [spread, *self.reasons]
-
-
-def effective_size(weights):
-    """Kish's effective number of rows, ``(sum w)^2 / sum w^2``."""
-    squares = float(np.sum(weights**2))
-    return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 @validate_params(
@@ -432,50 +426,6 @@ def _read_total(columns, total, design):
             "sum to less."
         )
     return counts
-
-
-def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
-    """Weights with sums between ends, nearest to given ones in the sense of KL.
-
-    Parameters
-    ----------
-    terms : ndarray or csr_array of shape (c, n)
-    lower, upper : ndarray of shape (c,)
-    design, floor, ceiling : ndarray of shape (n,)
-    tol : float
-        Wanted residual of a sum, as a share of the sum of its absolute terms.
-    max_iter : int
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-        Those that were reached, if none have all sums.
-    n_iter : int
-    """
-    # Where terms of one sign are to sum to 0, their rows have no weight.
-    closed = (upper == 0) & ((terms < 0).sum(axis=1) == 0)
-    closed |= (lower == 0) & ((terms > 0).sum(axis=1) == 0)
-    is_open = (terms[closed] != 0).sum(axis=0) == 0
-    used = (design > 0) & (is_open | (floor > 0))
-    weights, n_iter = np.zeros(len(design)), 0
-    if not used.any():
-        return weights, n_iter
-    terms, near = terms[:, used], design[used]
-    floor, ceiling = floor[used], ceiling[used]
-    # The projection judges a sum by where it starts too, which may be far from it: it
-    # starts again from weights that are nearer.
-    for _ in range(4):
-        result = linear_projection(
-            near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
-            tol=max(1e-14, tol), max_iter=max_iter - n_iter,
-        )  # fmt: skip
-        weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
-        near = np.maximum(result.measure[0], _TINY)
-        values = terms @ near
-        missed = np.abs(values - np.clip(values, lower, upper))
-        if np.all(missed <= tol * (abs(terms) @ near)) or n_iter >= max_iter:
-            break
-    return weights, n_iter
 
 
 def _round_weights(asked, weights, floor, ceiling):

@@ -1,8 +1,9 @@
-"""From rows to codes and back: Algorithm 1 of the paper, and the search for neighbours.
+"""From rows to codes and back, and the search for neighbours.
 
 ``codec`` encodes rows by a projection onto the base and decodes codes by a projection
-onto a local manifold (``manifolds``). ``embedding`` maps rows to positive measures and
-back. ``neighbors`` finds the training rows whose codes are nearest.
+onto a local manifold (``manifolds``): Algorithm 1 of the paper. ``embedding`` maps rows
+to positive measures and back. ``neighbors`` finds the training rows whose codes are
+nearest; ``table_neighbors`` finds near rows of tables, with categories.
 """
 
 from .manifolds import (

@@ -41,12 +41,13 @@ from ..encoding.manifolds import (
     as_local_manifold,
 )
 from ..encoding.neighbors import TrainingRows
+from ..encoding.table_neighbors import n_partners, strata_of
 from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper
 from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
 from .lines import discretize, mend, reflect
-from .parents import Batch, n_partners, strata_of
+from .source import Batch
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
 # Codes drawn and looked up at once: rounding and the order of near-ties must not depend

@@ -16,7 +16,7 @@ from .._utils.arrays import cast, concat, namespace, place_of, reshaped, slices
 from .._utils.validation import check_rows, flat
 from ..control.constraints import LinearConstraints
 from .codes import Codes, CodeSource
-from .parents import Batch, Request
+from .source import Batch, Request
 
 
 class DeviceTable:
@@ -87,7 +87,7 @@ def _refusal(x, what):
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """New rows like those on a device; as ``engine.FittedRows`` and its drawing.
+    """New rows like those on a device; as ``sampling.FittedRows``.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class DeviceRows:
     dtype : dtype
         Of the training rows, and of new ones.
     n_samples : int
-        Of a drawing.
+        Of a row sampler.
     """
 
     source: CodeSource
@@ -105,14 +105,14 @@ class DeviceRows:
     dtype: Any
     n_samples: int = 0
 
-    def draw(self, n_samples, rng, constraints=None, totals=None, **settings):
+    def sample(self, n_samples, rng, constraints=None, totals=None, **settings):
         """New rows as a batch; constraints, totals and reports are refused."""
         if totals is not None or settings.get("reports"):
             raise _refusal(self.source.structure.low, "totals and reports are")
-        batches = self.drawing(n_samples, constraints).batches(rng, n_samples)
+        batches = self.row_sampler(n_samples, constraints).batches(rng, n_samples)
         return Batch(*map(concat, zip(*batches, strict=True))), None
 
-    def drawing(self, n_samples, constraints=None, drops=False, advice=""):
+    def row_sampler(self, n_samples, constraints=None, drops=False, advice=""):
         """New rows in batches."""
         if constraints is not None:
             raise _refusal(self.source.structure.low, "constraints are")

@@ -19,10 +19,12 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 
-from .._utils.arrays import cast, floats_like, is_foreign, take, to_host
+from .._utils.arrays import cast, floats_like, is_foreign, reshaped, take, to_host
 from .._utils.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, InstanceWith
 from ..encoding.neighbors import METRIC
-from .parents import Request, choose_parents, combined, zero_sum_weights
+from .lines import zero_sum_weights
+from .parents import choose_parents
+from .source import Request
 
 # Any object with `fit` and `sample` is a density estimator.
 _DENSITY = InstanceWith(["fit", "sample"])
@@ -332,3 +334,12 @@ def as_draws(value):
     draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)
     draws._validate_params()
     return draws
+
+
+def combined(weights, rows):
+    """Weighted sums of rows; weights (n, m) are sparse, with as many in each row."""
+    if not is_foreign(rows):
+        return weights @ rows
+    n, k = weights.shape[0], int(weights.indptr[1])
+    near = reshaped(take(rows, weights.indices), (n, k, rows.shape[1]))
+    return (floats_like(weights.data.reshape(n, 1, k), rows) @ near)[:, 0, :]

@@ -24,22 +24,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import RandomState
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
 from .._utils.arrays import dense, slices
 from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
 from ..control.constraints import ALMOST
 from ..control.value_support import off_steps
-from .parents import (
-    Batch,
+from ..encoding.table_neighbors import (
     RowSearch,
     SparseRowSearch,
-    choose_parents,
     n_partners,
     separate_levels,
     strata_of,
-    zero_sum_weights,
 )
+from .parents import choose_parents
+from .source import Batch
 
 # Relative distance of a factor of noise to the limit that it was computed from.
 _WITHIN = 1 - 1e-12
@@ -255,12 +255,12 @@ class LineSource:
         coins = RandomState(seed) if request.mutual else None
         for rows in slices(request.n_samples, size):
             batch = parents[rows]
-            numbers, donors = self.draw(batch, rng, coins)
+            numbers, donors = self.mix(batch, rng, coins)
             pairs = np.column_stack([batch.seeds, batch.partners])
             t = batch.position[:, None]
             yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
 
-    def draw(self, parents, rng, coins):
+    def mix(self, parents, rng, coins):
         """New rows (n, D), and the row (n,) that gives each its categories."""
         structure, i, j = self.structure, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
@@ -390,7 +390,7 @@ class SparseLineSource(LineSource):
         """The training rows (m, D), dense."""
         return dense(self.cells)
 
-    def draw(self, parents, rng, coins):
+    def mix(self, parents, rng, coins):
         """New rows (n, D), sparse, and the row (n,) that gives each its flags."""
         structure, i, j = self.structure, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
@@ -565,3 +565,19 @@ def _given_with_categories(cells, structure, labels):
         alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
         given |= {*structure.blocks} - {*structure.blocks[~alike]}
     return tuple(sorted(given))
+
+
+def zero_sum_weights(parents, noise, m, rng):
+    """Weights (n, m) that sum to 0 in each row: noise of the shape of a neighbourhood.
+
+    Normal numbers times the deviations of a row and its k neighbours from their mean
+    have as covariance their sum of squares: k / 2 times the mean, over all pairs of
+    them, of the outer product of their difference.
+    """
+    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    z = rng.standard_normal((n, k + 1))
+    z -= z.mean(axis=1, keepdims=True)
+    z *= noise * np.sqrt(2 / k)
+    near = parents.neighbors[parents.source]
+    ends = np.arange(0, n * (k + 1) + 1, k + 1)
+    return csr_array((z.ravel(), near.ravel(), ends), (n, m))

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.control.base_rows import condition_weights, near_rows
 from sklearn_pnl.control.projection import nearest_rows, project_rows, round_to_steps
-from sklearn_pnl.methods.parents import condition_weights, near_rows
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl.control import column_total
+from sklearn_pnl.control.base_rows import choose_seeds, parent_weights
 from sklearn_pnl.control.sum_projection import Sums, project_to_totals
 from sklearn_pnl.control.totals import Totals
 from sklearn_pnl.control.value_support import multiples
 from sklearn_pnl.frames import TableReader, read_table
-from sklearn_pnl.methods.parents import choose_seeds, parent_weights
 
 SEEDS = range(5)
 ORDERS = np.array([[1, 0], [2, 0], [3, 5]])

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.encoding.codec import Codec
 from sklearn_pnl.encoding.neighbors import TrainingRows
+from sklearn_pnl.encoding.table_neighbors import RowSearch
 from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
-from sklearn_pnl.methods.parents import RowSearch
 
 SEEDS = [0, 1, 2]
 SHAPE = (3, 2, 3)

@@ -9,15 +9,11 @@ from scipy.optimize import LinearConstraint
 
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.control.relations import find_structure
+from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
 from sklearn_pnl.frames import TableReader, read_table
 from sklearn_pnl.methods.lines import Lines, LineSource
-from sklearn_pnl.methods.parents import (
-    Request,
-    RowSearch,
-    choose_parents,
-    separate_levels,
-    strata_of,
-)
+from sklearn_pnl.methods.parents import choose_parents
+from sklearn_pnl.methods.source import Request
 
 pd = pytest.importorskip("pandas")
 
@@ -162,7 +158,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
         False,
     )  # fmt: skip
     parents = choose_parents(search, Request(300, 7), state(seed))
-    new, donors = lines.draw(parents, state(seed), state(0))
+    new, donors = lines.mix(parents, state(seed), state(0))
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
         found.orders, agreed_cells,

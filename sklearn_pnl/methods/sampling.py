@@ -1,4 +1,13 @@
-"""What is asked of new rows: constraints of each, totals of all, and the last check."""
+"""Fit a method to training rows, sample new rows, project them and check them.
+
+``fit_rows`` fits a method (:class:`Lines`, :class:`Codes`) to all training rows, or to
+the rows of a class. ``FittedRows.sample`` returns new rows. A ``RowSampler`` takes
+batches of new rows from the source of the method, projects each row onto its
+constraints, and checks the result. ``sample_with_totals`` projects a set of new rows
+onto totals.
+"""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,13 +19,9 @@ from scipy.sparse import issparse, vstack
 
 from .._utils.arrays import dense
 from .._utils.blocks import cut
+from .._utils.validation import warn_user
 from ..control.audit import Infeasibility, audit_rows, explain_infeasible, report_of
-from ..control.calibration import effective_size
-from ..control.projection import project_rows
-from ..control.sum_projection import project_to_totals
-from ..control.totals import Totals
-from .parents import (
-    Batch,
+from ..control.base_rows import (
     choose_seeds,
     condition_weights,
     in_spreads,
@@ -24,22 +29,152 @@ from .parents import (
     near_rows,
     parent_weights,
 )
+from ..control.constraints import (
+    read_constraints,
+)
+from ..control.projection import project_rows
+from ..control.sum_projection import project_to_totals
+from ..control.totals import Totals
+from ..control.weights import effective_size
+from ..frames import warn_extreme_values
+from .source import Batch, Request
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**19
+
+
 # Share of the base rows that are chosen without regard to the constraints, before
 # counts are satisfied.
 _FAR = 1e-6
 
 
+def fit_rows(method, table, structure, k_neighbors, groups, n_jobs, caller):
+    """Fit a method to rows: all rows, or the rows of a class.
+
+    Parameters
+    ----------
+    method : Lines or Codes
+    table : Table
+    structure : Structure
+        The structure of the rows of all classes.
+    k_neighbors : int or "auto"
+    groups : ndarray of shape (m,) or None
+        The group of each row; only rows of one group are mixed.
+    n_jobs : int or None
+    caller : str
+        The estimator that messages name.
+
+    Returns
+    -------
+    rows : FittedRows
+    """
+    warn_extreme_values(table, structure.least, structure.most)
+    if groups is not None and len(groups) > 1 and np.bincount(groups).max() == 1:
+        warn_user(
+            f"{table.data_name}: each row is a group of its own, and rows of different "
+            "groups are not mixed: all new rows are copies."
+        )
+    source = method.fit(table, structure, k_neighbors, groups, n_jobs, caller)
+    return FittedRows(source, table.without_rows(), n_jobs, caller)
+
+
 @dataclass(frozen=True)
-class Drawing:
+class FittedRows:
+    """Training rows that a method was fitted to, and new rows like them.
+
+    Attributes
+    ----------
+    source : object
+        What the method made of them.
+    table : Table
+        Without its rows.
+    n_jobs : int or None
+    caller : str
+    """
+
+    source: Any
+    table: Any
+    n_jobs: int | None
+    caller: str
+
+    def sample(
+        self, n_samples, rng, constraints=None, totals=None, *, drops=False,
+        advice="", reports=False, shares=None,
+    ):  # fmt: skip
+        """``n_samples`` new rows as a batch, and a report if there is one.
+
+        Parameters
+        ----------
+        n_samples : int
+        rng : RandomState
+        constraints, totals
+            As for :meth:`PNLAugmenter.sample`.
+        drops : bool
+            Whether infeasible rows are left out.
+        advice : str
+            Follows the message of an infeasible row.
+        reports : bool
+            Whether to report on constraints; totals are reported always.
+        shares : ndarray of shape (m,) or None
+            Relative frequencies of the training rows as seeds.
+
+        Returns
+        -------
+        batch : Batch
+        report : SampleReport or None
+        """
+        sampler = self.row_sampler(n_samples, constraints, drops, advice, shares)
+        if totals is not None:
+            return sample_with_totals(sampler, rng, totals)
+        kept = []
+        batch = joined(sampler.batches(rng, kept=kept), n_samples)
+        if not batch.numbers.shape[0]:
+            raise ValueError(
+                f"{self.caller}: none of {n_samples} new rows can meet the "
+                "constraints, so that nothing is left to return. infeasible='raise' "
+                "says why."
+            )
+        if not reports:
+            return batch, None
+        n_parents = effective_size(np.bincount(batch.parents[:, 0]))
+        feasible = sampler.feasible.take_rows(np.concatenate(kept))
+        asked = feasible, dense(batch.numbers), len(self.source)
+        return batch, report_of(*asked, n_parents)
+
+    def row_sampler(
+        self, n_samples, constraints=None, drops=False, advice="", shares=None
+    ):
+        """Return a :class:`RowSampler` of new rows that satisfy constraints."""
+        source, feasible = self.source, self.source.feasible
+        if shares is not None and not source.takes_shares:
+            raise ValueError(
+                f"{self.caller}: weights choose training rows, but new ones are drawn "
+                "from a density of all of them. Use draws='mixup', or no weights."
+            )
+        request = Request(
+            n_samples, source.n_neighbors, shares, strata=source.strata,
+            mutual=source.has_donors, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        if constraints is not None:
+            wanted = read_constraints(constraints, self.table, n_samples)
+            feasible = replace(feasible, constraints=wanted)
+        return RowSampler(
+            source, self.table, feasible, request, drops, self.caller, advice
+        )
+
+    def restored(self, batch):
+        """New rows in the container of the training rows."""
+        return self.table.like(batch.numbers, batch.donors)
+
+
+@dataclass(frozen=True)
+class RowSampler:
     """Draw new rows of a source, project them onto their constraints and check them.
 
     Attributes
     ----------
     source : object
-        What a method made of the training rows; see ``engine``.
+        The source of the method; see ``methods.source``.
     table : Table
         Without its rows.
     feasible : Structure
@@ -77,12 +212,12 @@ class Drawing:
         """
         at_once, kept = 1 + BATCH_CELLS // self.n_cells, [] if kept is None else kept
         if size is None or not self.projects:
-            drawn = self._drawn(rng, size or at_once, kept)
+            batches = self._batches(rng, size or at_once, kept)
         else:
             # Rounding depends on which rows a matrix product is over: the same for all
             # sizes.
-            drawn = starmap(Batch, cut(self._drawn(rng, at_once, kept), size))
-        for batch in drawn:
+            batches = starmap(Batch, cut(self._batches(rng, at_once, kept), size))
+        for batch in batches:
             yield batch._replace(numbers=self.table.compressed(batch.numbers))
 
     @property
@@ -91,7 +226,7 @@ class Drawing:
         is_off = len(self.feasible.equalities) and not self.source.keeps_equalities
         return bool(len(self.feasible.constraints) or is_off)
 
-    def _drawn(self, rng, size, kept):
+    def _batches(self, rng, size, kept):
         request, done = self.conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
             rows = np.arange(done, done + len(batch.donors))
@@ -224,16 +359,16 @@ def joined(batches, n):
 # --- totals of all new rows ----------------------------------------------------------
 
 
-def sample_set(drawing, rng, totals):
+def sample_with_totals(sampler, rng, totals):
     """New rows as one batch that has the totals, and a report.
 
     Parents are drawn with calibrated weights; the sample is then projected onto the
     totals.
     """
-    if drawing.drops:
+    if sampler.drops:
         raise ValueError("Totals are of all rows: pass infeasible='raise'.")
-    source, table, request = drawing.source, drawing.table, drawing.request
-    numbers, binary = drawing.training_rows, source.structure.binary
+    source, table, request = sampler.source, sampler.table, sampler.request
+    numbers, binary = sampler.training_rows, source.structure.binary
     discrete = source.structure.discrete
     asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
     if asked.counted and not source.can_count:
@@ -241,13 +376,13 @@ def sample_set(drawing, rng, totals):
             "Categories that are counted are those of the training row that a new row "
             "starts from, which rows of a density do not have: use draws='mixup'."
         )
-    weights, seeds = _base_rows(drawing, asked, rng)
-    drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
-    batch = joined(drawing.batches(rng), request.n_samples)
+    weights, seeds = _base_rows(sampler, asked, rng)
+    sampler = replace(sampler, request=replace(request, seeds=seeds, shares=None))
+    batch = joined(sampler.batches(rng), request.n_samples)
     batch = batch._replace(numbers=dense(batch.numbers))
     if asked.counted:
         batch = batch._replace(donors=seeds)
-    moved = _moved(drawing, asked, batch, numbers)
+    moved = _moved(sampler, asked, batch, numbers)
     if asked.counted:
         # A constraint may have moved them.
         given = numbers[seeds][:, binary]
@@ -260,24 +395,24 @@ def sample_set(drawing, rng, totals):
                 int(np.argmax(off)),
             )
     # As users get them.
-    achieved = asked.achieved(drawing.as_returned(moved), seeds)
+    achieved = asked.achieved(sampler.as_returned(moved), seeds)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
-    room[: len(asked.sums)] = asked.sums.tolerance(drawing.feasible.table.precision)
+    room[: len(asked.sums)] = asked.sums.tolerance(sampler.feasible.table.precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
-    ranges = drawing.feasible.ranges
+    ranges = sampler.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing.feasible, moved, len(source), effective_size(weights), achieved,
+        sampler.feasible, moved, len(source), effective_size(weights), achieved,
         np.sqrt(np.mean(away**2, axis=0)),
     )  # fmt: skip
-    drawing.audit(batch)
+    sampler.audit(batch)
     return batch, report
 
 
-def _base_rows(drawing, asked, rng):
+def _base_rows(sampler, asked, rng):
     """Choose base rows (n,) that have the counts and are near the constraints.
 
     Returns
@@ -286,8 +421,8 @@ def _base_rows(drawing, asked, rng):
         Calibrated weights of the training rows.
     seeds : ndarray of int of shape (n,)
     """
-    numbers, given = drawing.training_rows, drawing.request.shares
-    constraints, near = drawing.feasible.constraints, drawing.conditioned(rng)
+    numbers, given = sampler.training_rows, sampler.request.shares
+    constraints, near = sampler.feasible.constraints, sampler.conditioned(rng)
     given = np.ones(len(numbers)) if given is None else given
     shares = given if near.shares is None else near.shares
     if near.seeds is not None:
@@ -295,7 +430,7 @@ def _base_rows(drawing, asked, rng):
     # Counts may require rows that are far from the constraints.
     shares = shares / shares.sum() + _FAR * given / given.sum()
     if asked.counted:
-        misses = _misses_for_good(drawing, numbers)
+        misses = _misses_for_good(sampler, numbers)
         # If no row is left, the projection names the constraint.
         shares[misses & ~misses.all()] = 0.0
     weights = parent_weights(asked, numbers, shares)
@@ -317,23 +452,23 @@ def _base_rows(drawing, asked, rng):
     return weights, seeds
 
 
-def _misses_for_good(drawing, numbers):
+def _misses_for_good(sampler, numbers):
     """Return which training rows (m,) no new row with their binary columns can start.
 
     New rows that are counted keep the binary columns of their base rows, so the
     constraints on these columns must be satisfied there.
     """
-    constraints = drawing.feasible.constraints
+    constraints = sampler.feasible.constraints
     if constraints.lower.ndim > 1:
         return np.zeros(len(numbers), bool)
-    movable = ~drawing.source.structure.discrete
+    movable = ~sampler.source.structure.discrete
     is_about = ~(constraints.coefficients[:, movable] != 0).any(axis=1)
     return constraints.select(is_about).violations(numbers).any(axis=1)
 
 
-def _moved(drawing, asked, batch, numbers):
+def _moved(sampler, asked, batch, numbers):
     """Copy two-valued columns of donors, then project all rows onto the sums."""
-    structure, feasible = drawing.source.structure, drawing.feasible
+    structure, feasible = sampler.source.structure, sampler.feasible
     rows = batch.numbers.copy()
     if asked.counted:
         # They may be counted, or follow from categories that are.
@@ -346,7 +481,7 @@ def _moved(drawing, asked, batch, numbers):
         return rows
     # Cells of donors stay as they are.
     fixed = structure.binary
-    avoid = drawing.fixed_cells(batch._replace(numbers=rows))
+    avoid = sampler.fixed_cells(batch._replace(numbers=rows))
     return project_to_totals(
         rows, asked.sums_of(rows), feasible, fixed=fixed, avoid=avoid
     )

@@ -1,0 +1,221 @@
+"""Search for near rows of tables, and which rows may be mixed with each other.
+
+``RowSearch`` measures distances in columns divided by their local spread, with
+categories. ``strata_of`` and ``separate_levels`` restrict the neighbours to rows with
+the same missing cells, groups and deciding categories. ``n_partners`` is the default of
+``k_neighbors``.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._utils.arrays import dense
+from .._utils.blocks import ends_seen
+from ..frames.categories import typical_deviation
+from .neighbors import PointSearch
+
+# Columns up to which their local spread is computed, and levels are kept apart. Both
+# need dense rows, and were measured on tables with fewer columns.
+MOST_COLUMNS = 500
+
+
+def n_partners(m):
+    """Default number of partners of each of m rows: a third of them, at most 10.
+
+    With ten partners a row of a small class of two clusters would have some in the
+    other one. Of fewer than 18 rows they are 7: with 4 or 6 of 8 to 12 rows learners
+    ranked worse.
+    """
+    return min(10, m // 3) if m >= 18 else min(7, m)
+
+
+class RowSearch:
+    """Search for near rows, Euclidean in columns divided by their local spread.
+
+    The local spread of a numeric column is its mean absolute difference between rows
+    that are near in columns divided by their ranges, of at most 2,048 random rows. With
+    more than 500 columns, all of them are divided by their ranges instead. A cluster
+    that is narrow in a column is therefore far from the other clusters.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, D)
+        A number in every cell.
+    labels : ndarray of int of shape (m, c) or None
+        Category codes. A category that differs counts as much as the typical deviation
+        of a numeric column.
+    binary : ndarray of bool of shape (D,) or None
+        Binary columns, which count as much as categories.
+    """
+
+    def __init__(self, rows, labels=None, binary=None):
+        self.rows, self.labels, self._cells = rows, labels, rows
+        self._binary = np.zeros(rows.shape[1], bool) if binary is None else binary
+
+    @cached_property
+    def _points(self):
+        return self.rows * self._factors
+
+    @cached_property
+    def _search(self):
+        return PointSearch(self._points, self.labels, self._deviation)
+
+    @cached_property
+    def _scales(self):
+        """Factors (D,) of the columns, and the distance of a differing category."""
+        cells = self._cells
+        least, most = ends_seen(cells)
+        with np.errstate(over="ignore", divide="ignore"):
+            factors = 1 / (most - least)
+        varies = np.isfinite(factors) & (factors > 0)
+        factors = np.where(varies, factors, 0.0)
+        if cells.shape[1] > MOST_COLUMNS:
+            return factors, None
+        some = np.random.RandomState(0).permutation(cells.shape[0])[:2048]
+        points = dense(cells[some]) * factors
+        numeric = np.flatnonzero(varies & ~self._binary)
+        if len(numeric) > 1:
+            spread = _local_spread(points[:, numeric])
+            points[:, numeric] /= spread
+            factors[numeric] /= spread
+        deviation = typical_deviation(points[:, numeric])
+        factors[self._binary] *= deviation
+        return factors, deviation
+
+    @property
+    def _factors(self):
+        return self._scales[0]
+
+    @property
+    def _deviation(self):
+        return self._scales[1]
+
+    def nearest(self, rows, k, among=None, n_jobs=None):
+        """Numbers (len(rows), k) of the training rows nearest to some of them."""
+        return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
+
+
+class SparseRowSearch(RowSearch):
+    """:class:`RowSearch` of sparse rows (m, D)."""
+
+    def __init__(self, cells, binary):
+        # One number for each row, the same only in copies.
+        random = np.random.RandomState(0).standard_normal(cells.shape[1])
+        super().__init__((cells @ random)[:, None], None, binary)
+        self._cells = cells
+
+    @cached_property
+    def _points(self):
+        points = self._cells.copy()
+        points.data = points.data * self._factors[points.indices]
+        return points
+
+
+def _local_spread(points):
+    """Mean absolute difference (D,) between near points (m, D), the least being 1.
+
+    The mean is over the first 256 points and their neighbours.
+    """
+    first = points[:256]
+    k = min(n_partners(len(points)), len(points) - 1)
+    near = PointSearch(points).nearest(first, k + 1)[:, 1:]
+    spread = sum(np.abs(first - points[column]).mean(axis=0) for column in near.T) / k
+    # Near rows may agree in a column in which others differ.
+    spread = np.maximum(spread, 1e-3)
+    return spread / spread.min()
+
+
+def strata_of(cells, tied, k, groups=None, levels=None):
+    """Group rows by missing cells: ``strata`` of a :class:`Request`.
+
+    Pairs of rows and their partners, the same array twice where rows are mixed among
+    themselves.
+
+    Rows with the same cells missing, where there are more than ``k`` of them, and
+    within ``groups`` (m,) and ``levels`` (m,); other rows are mixed with those of their
+    group and level that have all of their tied columns. Rows of level -1 are mixed with
+    all levels of their group.
+    """
+    missing = np.isnan(cells)
+    if groups is None and levels is None and not missing.any():
+        return None
+    group = np.zeros(len(cells), int) if groups is None else groups
+    level = np.zeros(len(cells), int) if levels is None else levels
+    parts = np.column_stack([group, level])
+    pattern = group_numbers(np.column_stack([parts, missing[:, missing.any(axis=0)]]))
+    size = np.bincount(pattern)
+    is_small = (size[pattern] <= k) | (level < 0)
+    members = (np.flatnonzero(pattern == p) for p in np.unique(pattern[~is_small]))
+    strata = [(rows, rows) for rows in members]
+    small, lacks = np.flatnonzero(is_small), missing[:, tied]
+    if len(small):
+        pattern = group_numbers(np.column_stack([parts, lacks])[small])
+        for p in np.unique(pattern):
+            rows = small[pattern == p]
+            may_be = ~(lacks & ~lacks[rows[0]]).any(axis=1)
+            may_be &= group == group[rows[0]]
+            if level[rows[0]] >= 0:
+                may_be &= level == level[rows[0]]
+            strata.append((rows, np.flatnonzero(may_be)))
+    return strata
+
+
+def separate_levels(rows, labels, structure, k):
+    """Return the level (m,) of each row in the columns that decide a numeric column.
+
+    Rows of different levels are not mixed: the petals of two species, with the species
+    of one of them, are those of no flower. A category, or a block of binary columns,
+    decides a numeric column if at most a tenth of its variance is within the levels.
+    Only levels with more than ``k / 2`` rows count, so that this is not by chance. The
+    level of other rows is -1. The result is None if no column decides another one, or
+    with more than 500 columns.
+    """
+    if rows.shape[1] > MOST_COLUMNS:
+        return None
+    some = np.random.RandomState(0).permutation(rows.shape[0])[:1024]
+    numeric = dense(rows[some])[:, ~structure.binary]
+    # Half of each value, since a range may overflow.
+    extent = np.ptp(numeric / 2, axis=0)
+    numeric = numeric[:, extent > 0] / extent[extent > 0]
+    binary, blocks = np.flatnonzero(structure.binary), structure.blocks
+    keys = [] if labels is None else [*labels.T]
+    keys += [
+        group_numbers(dense(rows[:, binary[blocks == b]])) for b in np.unique(blocks)
+    ]
+    levels = [_frequent(key, k / 2) for key in keys]
+    apart = [level for level in levels if _share_within(level[some], numeric) <= 0.1]
+    if not apart:
+        return None
+    level = group_numbers(np.column_stack(apart))
+    level[(np.column_stack(apart) < 0).any(axis=1)] = -1
+    return _frequent(level, k / 2)
+
+
+def _frequent(level, least):
+    """Levels (m,) that more than ``least`` rows have; -1 for other levels."""
+    size = np.bincount(level[level >= 0], minlength=1)
+    return np.where((level >= 0) & (size[level] > least), level, -1)
+
+
+def _share_within(level, numeric):
+    """Least share of the variance of numeric columns (m, D) that is within levels."""
+    numeric, level = numeric[level >= 0], level[level >= 0]
+    if not level.size or not numeric.shape[1] or level.min() == level.max():
+        return 1.0
+    level = group_numbers(level[:, None])
+    size, m = np.bincount(level), len(level)
+    if m == len(size):
+        return 1.0
+    total = numeric - numeric.mean(axis=0)
+    columns = csr_array((np.ones(m), (level, np.arange(m))), (len(size), m))
+    within = total - (columns @ total / size[:, None])[level]
+    within, total = (np.square(each).sum(axis=0) for each in (within, total))
+    shares = within[total > 0] / total[total > 0]
+    return shares.min(initial=1.0) * (m - 1) / (m - len(size))
+
+
+def group_numbers(keys):
+    """Number the distinct rows of keys (m, c); equal rows have one number."""
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)

@@ -1,0 +1,57 @@
+"""What a method and the sampling of new rows exchange.
+
+A method is fitted to training rows and returns a source of new rows. A ``Request``
+asks the source for new rows; a ``Batch`` holds some of the new rows and their parents.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Request:
+    """How many new rows are wanted, and the training rows that they start from.
+
+    Attributes
+    ----------
+    n_samples : int
+    n_neighbors : int
+        Of each training row; partners, or rows to decode from.
+    shares : ndarray of shape (m,) or None
+        Relative frequency of each training row as a seed; None for equal ones.
+    seeds : ndarray of int of shape (n_samples,) or None
+        The seeds, where they are chosen already; then new rows are nearer to them than
+        to their partners.
+    strata : list of (ndarray of int, ndarray of int) or None
+        Pairs of rows and the rows that may be their partners; None for all rows.
+    mutual : bool
+        Whether to compute which partners may be donors of cells that are not mixed.
+    n_jobs : int or None
+    """
+
+    n_samples: int
+    n_neighbors: int
+    shares: NDArray | None = None
+    seeds: NDArray | None = None
+    strata: list | None = None
+    mutual: bool = False
+    n_jobs: int | None = None
+
+
+class Batch(NamedTuple):
+    """New rows as numbers (b, D), and where they come from.
+
+    Parents (b, k) and their weights (b, k) are training rows; donors (b,) are those
+    that give the categories.
+    """
+
+    numbers: Any
+    parents: Any
+    weights: Any
+    donors: Any
+
+    def take_rows(self, rows):
+        """Some of the rows."""
+        return Batch(*(part[rows, ...] for part in self))
