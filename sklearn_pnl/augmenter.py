@@ -34,7 +34,7 @@ from .control.constraints import (
     Constraint,
     LinearConstraints,
 )
-from .control.relations import Structure, find_structure
+from .control.relations import ColumnRelations, find_relations
 from .control.value_support import ValueSupport
 from .frames import read_table
 from .methods.codes import Codes, OrderLike
@@ -74,7 +74,7 @@ class Augmentation(ObjectsByName, BaseEstimator):
     }
     # What "auto" stands for: for tables, and for codes.
     _auto: ClassVar[tuple] = Lines, Codes
-    _structure: Structure
+    _relations: ColumnRelations
     _rows: FittedRows
 
     def _validate_params(self):
@@ -135,7 +135,7 @@ class Augmentation(ObjectsByName, BaseEstimator):
     def equalities_(self) -> LinearConstraints:
         """Exact linear equalities of the training rows; ``print`` lists them."""
         check_is_fitted(self)
-        return self._structure.public_equalities
+        return self._relations.public_equalities
 
     @property
     def orders_(self) -> list[tuple[Any, Any]]:
@@ -144,13 +144,13 @@ class Augmentation(ObjectsByName, BaseEstimator):
         Columns that are alike in all rows are in no order.
         """
         check_is_fitted(self)
-        return self._structure.named_orders
+        return self._relations.named_orders
 
     @property
     def value_support_(self) -> ValueSupport | None:
         """Steps and atoms of the columns; ``print`` lists them."""
         check_is_fitted(self)
-        return self._structure.support
+        return self._relations.columns.support
 
 
 _DROP = "infeasible='drop' leaves such rows out."
@@ -336,29 +336,29 @@ class PNLAugmenter(Augmentation):
             method = self._checked_method(DeviceTable(X))
             return self._keep(method, *fit_on_device(self, X, method), np.empty(0, int))
         table = self._read(X)
-        structure = find_structure(
+        relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        return self._fit_table(table, structure, type(self).__name__)
+        return self._fit_table(table, relations, type(self).__name__)
 
-    def _fit_table(self, table, structure, caller, groups=None):
+    def _fit_table(self, table, relations, caller, groups=None):
         """Fit the method to a table with known relations between columns.
 
-        The samplers call this method with the rows of one class and the structure of
+        The samplers call this method with the rows of one class and the relations of
         all rows. Messages name the caller. Rows of different groups are never mixed.
         """
         table.describe(self)
         method = self._checked_method(table)
         rows = fit_rows(
-            method, table, structure, self.k_neighbors, groups, self.n_jobs, caller
+            method, table, relations, self.k_neighbors, groups, self.n_jobs, caller
         )
-        return self._keep(method, structure, rows, table.integer_features)
+        return self._keep(method, relations, rows, table.integer_features)
 
-    def _keep(self, method, structure, rows, integer_features):
+    def _keep(self, method, relations, rows, integer_features):
         """Set the fitted attributes of the method."""
         self.method_, self.n_neighbors_ = method, rows.source.n_neighbors
         self.integer_features_ = integer_features
-        self._structure, self._rows = structure, rows
+        self._relations, self._rows = relations, rows
         return self
 
     @one_blas_thread()

@@ -22,8 +22,9 @@ from ._utils.validation import (
     warn_user,
 )
 from .control.constraints import ROUNDINGS, read_constraints
+from .control.feasible_set import FeasibleSet
 from .control.projection import nearest_rows
-from .control.relations import Structure, resolve_equalities
+from .control.relations import ColumnRelations, resolve_equalities
 from .encoding.codec import free_mask, lay_out
 from .frames import TableReader, read_table
 from .geometry import complete
@@ -122,17 +123,18 @@ class TableFiller:
         check_ranges(low, high, table.column_names)
         kept = resolve_equalities(imputer.equalities, table)
         wanted = read_constraints(imputer.constraints, table)
-        self._set = Structure.plain(
-            table.without_rows(), table.numbers(), np.zeros(len(low)), kept, wanted,
+        relations = ColumnRelations.plain(
+            table.without_rows(), table.numbers(), np.zeros(len(low)), kept,
             -np.inf, np.inf,
         )  # fmt: skip
+        self._set = FeasibleSet(relations, wanted)
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()
         start = system.coefficients @ table.starts
         self._system = system = replace(
             system, lower=system.lower + start, upper=system.upper + start
         )
-        self.equalities = system.select(slice(len(self._set.equalities)))
+        self.equalities = system.select(slice(len(kept)))
         if np.ndim(system.lower) > 1:
             raise ValueError("Constraints of an imputer are the same for all rows.")
         # Beyond what was observed, but to no negative values where there are none.

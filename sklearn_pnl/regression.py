@@ -24,7 +24,7 @@ from ._utils.typing import Rows, Seed
 from ._utils.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
 from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
 from .control.constraints import CONSTRAINTS, Constraint
-from .control.relations import find_structure
+from .control.relations import find_relations
 from .control.totals import ColumnTotal
 from .frames import read_groups, read_target
 from .methods.codes import Codes, OrderLike
@@ -276,12 +276,12 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         n_new = self.n_samples
         if not isinstance(n_new, Integral):
             n_new = max(1, round(n_new * len(table)))
-        self._structure = find_structure(
+        self._relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
         )
         self.augmenter_ = PNLAugmenter(**self._shared(self._checked_method(table)))
         caller = type(self).__name__
-        self.augmenter_._fit_table(table, self._structure, caller, group_codes)
+        self.augmenter_._fit_table(table, self._relations, caller, group_codes)
         rows = self.augmenter_._rows
         batch, self.report_ = rows.sample(
             int(n_new), as_random_state(self.random_state), self.constraints,

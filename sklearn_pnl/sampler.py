@@ -23,7 +23,7 @@ from ._utils.validation import (
 )
 from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
 from .control.constraints import CONSTRAINTS, Constraint
-from .control.relations import find_structure
+from .control.relations import find_relations
 from .frames import read_classes, read_groups, read_weights
 from .methods.codes import OrderLike
 
@@ -262,7 +262,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         groups, group_codes = read_groups(groups, len(table))
         weights = read_weights(sample_weight, len(table))
         wanted = self._wanted(labels)
-        self._structure = find_structure(
+        self._relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
         )
         self.method_ = self._checked_method(table)
@@ -302,7 +302,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         """New rows of one class in their container, and as a batch."""
         augmenter = PNLAugmenter(**self._shared(self.method_))
         caller = f"{type(self).__name__}, {part.data_name}"
-        rows = augmenter._fit_table(part, self._structure, caller, groups)._rows
+        rows = augmenter._fit_table(part, self._relations, caller, groups)._rows
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)

@@ -1,13 +1,14 @@
 """Relations between columns, constraints and totals: what new rows must satisfy.
 
 This folder is the tool box for totals, and the public door to it. Read the modules in
-this order: ``relations`` finds what the columns of the training rows satisfy
-(``equalities``, ``value_support``); ``constraints`` and ``totals`` read what a user
-requests; ``projection`` moves single rows to the constraints, and ``sum_projection``
-moves sets of rows to the totals; ``audit`` checks the result. ``adjust`` applies the
-projections to given rows. ``base_rows`` chooses training rows near the constraints and
-totals. ``calibrate`` and ``rake`` compute weights and tables that
-have given totals.
+this order. ``column_values`` and ``value_support`` describe single columns, and
+``relations`` finds what the columns of the training rows satisfy (``equalities``).
+``constraints`` and ``totals`` read what a user requests. A ``feasible_set`` holds the
+relations and the constraints. ``projection`` moves single rows into the set,
+``sum_projection`` moves sets of rows to totals, ``rounding`` rounds values, and
+``audit`` checks the result. ``base_rows`` chooses training rows near the constraints
+and totals. ``adjust`` applies the projections to given rows. ``calibrate`` and
+``rake`` compute ``weights`` and tables that have given totals.
 """
 
 from .adjusting import adjust

@@ -16,8 +16,9 @@ from ..frames import TableReader, read_table
 from .audit import audit_rows, explain_infeasible
 from .calibration import check_order
 from .constraints import CONSTRAINTS, Constraint, read_constraints
+from .feasible_set import FeasibleSet
 from .projection import project_rows
-from .relations import Structure, resolve_equalities
+from .relations import ColumnRelations, resolve_equalities
 from .sum_projection import project_to_totals
 from .totals import Totals
 from .value_support import find_value_support
@@ -117,11 +118,11 @@ def adjust(
             check_order(end, X, name)
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
-    structure = _structure_of(table, numbers, constraints, equalities, extrapolation)
+    feasible = _feasible_set(table, numbers, constraints, equalities, extrapolation)
     if totals is None:
-        rows, infeasible = project_rows(numbers, structure, offset=offset)
+        rows, infeasible = project_rows(numbers, feasible, offset=offset)
         if infeasible.any():
-            raise explain_infeasible(rows, infeasible, structure)
+            raise explain_infeasible(rows, infeasible, feasible)
     else:
         asked = Totals.read(totals, len(numbers), table, numbers)
         if asked.counted:
@@ -130,19 +131,21 @@ def adjust(
                 "categories. calibrate gives rows weights for counts."
             )
         sums = asked.sums_of(numbers)
-        rows = project_to_totals(numbers, sums, structure, offset=offset)
+        rows = project_to_totals(numbers, sums, feasible, offset=offset)
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
-    steps = np.where(structure.is_whole, structure.steps, 0.0)
-    audit_rows(final, replace(structure, steps=steps), "adjust")
+    columns = feasible.columns
+    columns = replace(columns, steps=np.where(columns.is_whole, columns.steps, 0.0))
+    relations = replace(feasible.relations, columns=columns)
+    audit_rows(final, replace(feasible, relations=relations), "adjust")
     if hasattr(X, "iloc"):
         moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved
 
 
-def _structure_of(table, numbers, constraints, equalities, extrapolation):
-    """What given rows (n, D) keep, and what is asked of each."""
+def _feasible_set(table, numbers, constraints, equalities, extrapolation):
+    """Return the set that given rows (n, D) are moved into."""
     (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
     # Equalities of columns that others give leave fewer to be told from chance.
     if isinstance(equalities, str) and 1 < d and n < d - len(kept) + 2:
@@ -156,4 +159,5 @@ def _structure_of(table, numbers, constraints, equalities, extrapolation):
     steps = find_value_support(numbers, table).steps
     wanted = read_constraints(constraints, table, n)
     ends = least - room, most + room
-    return Structure.plain(table, numbers, steps, kept, wanted, *ends)
+    relations = ColumnRelations.plain(table, numbers, steps, kept, *ends)
+    return FeasibleSet(relations, wanted)

@@ -9,7 +9,7 @@ from .._utils.reports import TableReport
 from .._utils.validation import warn_missed
 from ..geometry.convex.reach import Program, span
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL
-from .value_support import off_steps
+from .rounding import off_steps
 
 
 class Infeasibility(ValueError):
@@ -41,7 +41,7 @@ def within(others):
     return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
 
 
-def explain_infeasible(rows, infeasible, structure, numbers=None):
+def explain_infeasible(rows, infeasible, feasible, numbers=None):
     """Find a constraint that the first infeasible row cannot satisfy, and its range.
 
     Parameters
@@ -49,7 +49,7 @@ def explain_infeasible(rows, infeasible, structure, numbers=None):
     rows : ndarray of shape (n, D)
         The best tries.
     infeasible : ndarray of bool of shape (n,)
-    structure : Structure
+    feasible : FeasibleSet
         Of these rows.
     numbers : ndarray of int of shape (n,), default=None
         What messages call them; None for their places.
@@ -61,12 +61,12 @@ def explain_infeasible(rows, infeasible, structure, numbers=None):
     """
     i = int(np.argmax(infeasible))
     number = i if numbers is None else int(numbers[i])
-    structure, row = structure.take_rows(i), rows[i]
-    system = structure.system(gaps=np.isnan(rows[[i]]))
+    feasible, row = feasible.take_rows(i), rows[i]
+    system = feasible.system(gaps=np.isnan(rows[[i]]))
     system = replace(system, lower=system.lower.ravel(), upper=system.upper.ravel())
     problem = f"Row {number} cannot satisfy all constraints: "
     for whole in (False, True):
-        conflict = _program(row, system, structure, whole).conflict()
+        conflict = _program(row, system, feasible, whole).conflict()
         if conflict and conflict.nearest:
             break
     else:
@@ -77,7 +77,7 @@ def explain_infeasible(rows, infeasible, structure, numbers=None):
             f"{missed[k]:.3g}. Leave this constraint out, or widen it.",
             number,
         )
-    k, others, n_data = conflict.k, conflict.others, len(structure.equalities)
+    k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
     is_above = conflict.nearest == [conflict.above]
     end = (system.upper if is_above else system.lower)[k]
     # The bounds of a single column have no room.
@@ -95,19 +95,24 @@ def explain_infeasible(rows, infeasible, structure, numbers=None):
     )
 
 
-def _program(row, system, structure, whole):
+def _program(row, system, feasible, whole):
     """Build the linear programme of one row; some columns are integers or binary."""
-    gaps, steps = np.isnan(row), structure.steps
-    low, high = (np.where(gaps, 0.0, end) for end in (structure.low, structure.high))
-    unit = np.where(structure.ranges > 0, structure.ranges, np.abs(structure.least))
+    columns, gaps = feasible.columns, np.isnan(row)
+    steps = columns.steps
+    low, high = (np.where(gaps, 0.0, end) for end in (columns.low, columns.high))
+    unit = np.where(
+        columns.ranges > 0,
+        columns.ranges,
+        np.abs(columns.least),
+    )
     unit = np.where(unit > 0, unit, 1.0)
     base = np.clip(np.where(gaps, 0.0, row), low, high)
     is_whole = np.zeros(len(row), bool)
     if whole:
-        binary = structure.binary & (low < high)
-        unit = np.where(binary, high - low, np.where(structure.is_whole, steps, unit))
-        base = np.where(structure.is_whole, np.rint(base / unit) * unit, base)
-        base, is_whole = np.where(binary, low, base), structure.is_whole | binary
+        binary = columns.binary & (low < high)
+        unit = np.where(binary, high - low, np.where(columns.is_whole, steps, unit))
+        base = np.where(columns.is_whole, np.rint(base / unit) * unit, base)
+        base, is_whole = np.where(binary, low, base), columns.is_whole | binary
     sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
     return Program(
         system.coefficients, system.lower, system.upper, low, high, base, unit,
@@ -118,14 +123,14 @@ def _program(row, system, structure, whole):
 # --- the last check ---------------------------------------------------------------
 
 
-def audit_rows(rows, structure, caller):
+def audit_rows(rows, feasible, caller):
     """Check the numbers of rows that leave against what they must satisfy.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         As read back from the user's container, so rounded to their types.
-    structure : Structure
+    feasible : FeasibleSet
     caller : str
         Who made the rows, for messages.
 
@@ -141,38 +146,41 @@ def audit_rows(rows, structure, caller):
         the number of rows.
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
-    precision, n_equal = structure.table.precision, len(structure.equalities)
+    columns, equalities = feasible.columns, feasible.relations.equalities
+    precision, n_equal = columns.table.precision, len(equalities)
     eps = 2 * np.maximum(precision, EPS)
-    largest = eps * np.maximum(np.abs(structure.least), np.abs(structure.most))
-    if n_equal + len(structure.constraints):
-        system = structure.system()
+    largest = eps * np.maximum(np.abs(columns.least), np.abs(columns.most))
+    if n_equal + len(feasible.constraints):
+        system = feasible.system()
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
         # New rows miss equalities by what the training rows may, mixed.
-        of_columns = 2 * TOL * structure.ranges + ROUNDINGS * largest
-        of_rows = np.abs(structure.equalities.coefficients) @ of_columns
+        of_columns = 2 * TOL * columns.ranges + ROUNDINGS * largest
+        of_rows = np.abs(equalities.coefficients) @ of_columns
         room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
         for row, k in np.argwhere(missed > room):
             is_of_data = k < n_equal
-            name = (structure.equalities.descriptions if is_of_data else system.names)[
-                k
-            ]
+            name = (equalities.descriptions if is_of_data else system.names)[k]
             by = f"{missed[row, k]:.3g}"
             message = f"{caller}: row {row} misses {name} by {by}."
             raise Infeasibility(message, int(row))
-    names = structure.equalities.feature_names
+    names = equalities.feature_names
     # Values that are asked for may lie, and lead others through sums, off steps.
-    is_checked = (precision == 0) | (len(structure.constraints) == 0)
-    c = np.flatnonzero(is_checked & (structure.steps > 0))
-    missed = off_steps(rows[:, c], structure.steps[c])
-    room = ALMOST + 2 * largest[c] / structure.steps[c]
+    is_checked = (precision == 0) | (len(feasible.constraints) == 0)
+    c = np.flatnonzero(is_checked & (columns.steps > 0))
+    missed = off_steps(rows[:, c], columns.steps[c])
+    room = ALMOST + 2 * largest[c] / columns.steps[c]
     _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
-    if structure.breaks(rows).any():
-        low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
+    if feasible.breaks(rows).any():
+        low, high, rounding = (
+            columns.low,
+            columns.high,
+            eps * np.abs(rows),
+        )
         missed = np.maximum(low - rows, rows - high)
         _warn(lambda k: f"the limits of {names[k]}", missed, rounding, caller)
-        p, q = structure.orders.T
+        p, q = feasible.relations.orders.T
         # Columns that follow from larger ones round by these.
-        room = rounding + EPS * structure.ranges
+        room = rounding + EPS * columns.ranges
         missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
         _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 
@@ -275,12 +283,12 @@ class SampleReport(TableReport):
         return notes
 
 
-def report_of(structure, rows, n_train, n_parents, of_totals=None, moved=None):
+def report_of(feasible, rows, n_train, n_parents, of_totals=None, moved=None):
     """A report on what is asked of each row, and on totals if there are any.
 
     Parameters
     ----------
-    structure : Structure
+    feasible : FeasibleSet
     rows : ndarray of shape (n, D)
     n_train : int
     n_parents : float
@@ -290,19 +298,19 @@ def report_of(structure, rows, n_train, n_parents, of_totals=None, moved=None):
     moved : ndarray of shape (D,), default=None
         How far totals moved the rows.
     """
-    system = structure.system()
+    system = feasible.system()
     missed = np.abs(np.nan_to_num(system.residual(rows)))
     worst, each = missed.argmax(axis=0), np.arange(len(system))
     values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
     lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
-    names = (*structure.equalities.descriptions, *structure.constraints.names)
+    names = (*feasible.relations.equalities.descriptions, *feasible.constraints.names)
     residual = missed[worst, each] / system.scale
     of_rows = names, lower.min(axis=0), upper.max(axis=0), values, residual
     parts = [of_rows] if of_totals is None else [of_totals, of_rows]
     names, *arrays = zip(*parts, strict=True)
     if moved is None:
-        moved = np.zeros(len(structure.steps))
+        moved = np.zeros(len(feasible.columns.steps))
     return SampleReport(
         len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
-        structure.equalities.feature_names, moved, n_parents,
+        feasible.relations.equalities.feature_names, moved, n_parents,
     )  # fmt: skip

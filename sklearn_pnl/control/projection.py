@@ -7,13 +7,19 @@ from scipy.sparse.csgraph import connected_components
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
 from .constraints import EPS
-from .value_support import least_change, multiples, on_steps, steps_between
+from .rounding import (
+    multiples,
+    on_steps,
+    round_in_order,
+    round_to_steps,
+    steps_between,
+)
 
 # Rounds in which orders that moved rows break join what is asked of them.
 ROUNDS_OF_ORDERS = 5
 
 
-def project_rows(rows, structure, fixed=False, *, offset=1.0):
+def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     r"""Move rows least so that they meet equalities, constraints, limits and orders.
 
     Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to where it
@@ -26,7 +32,7 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     rows : ndarray of shape (n, D)
         A missing cell, NaN, stays so; but for those in an equality that is asked for,
         which has no other value.
-    structure : Structure
+    feasible : FeasibleSet
     fixed : ndarray of bool of shape (n, D), default=False
         Cells that are held, and freed only where nothing else meets what is asked;
         so are columns that are constant in the data.
@@ -39,23 +45,24 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     unmet : ndarray of bool of shape (n,)
         Rows that do not have what is asked; they hold the best try.
     """
-    low, high, part = structure.split_limits(len(rows))
+    low, high, part = feasible.split_bounds(len(rows))
     # Limits that cross cannot be met: the lower one, or what is asked, gives way. Nor
     # can those that no whole number is between.
     unmet = (low > high).any(axis=1)
-    whole = np.flatnonzero(part.is_whole)
-    least, most = steps_between(low[:, whole], high[:, whole], part.steps[whole])
+    columns = part.columns
+    whole = np.flatnonzero(columns.is_whole)
+    least, most = steps_between(low[:, whole], high[:, whole], columns.steps[whole])
     unmet |= (least > most).any(axis=1)
     low = np.minimum(low, high)
     start, asked, wanted = np.asarray(rows, float), part.constraints, low == high
     # A missing cell has a value where an equality is asked for it.
     wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
-    centre = np.clip(part.least + part.ranges / 2, low, high)
+    centre = np.clip(columns.least + columns.ranges / 2, low, high)
     start = np.where(np.isnan(start) & wanted, centre, start)
     gaps = np.isnan(start)
-    start = np.where(gaps, part.least, start)
+    start = np.where(gaps, columns.least, start)
     low, high = (np.where(gaps, start, end) for end in (low, high))
-    avoid = (part.ranges == 0) | fixed
+    avoid = (columns.ranges == 0) | fixed
     moved, system = start.copy(), part.system(gaps=gaps)
     # Rows that have what is asked stay, in order or not.
     satisfied = ((start >= low) & (start <= high)).all(axis=1)
@@ -79,15 +86,15 @@ def project_rows(rows, structure, fixed=False, *, offset=1.0):
     return np.where(gaps, np.nan, rounded), unmet | ~satisfied
 
 
-def nearest_in_order(start, weights, low, high, gaps, structure):
+def nearest_in_order(start, weights, low, high, gaps, feasible):
     """Nearest rows (n, D) that keep the orders too where they can.
 
     And which of them (n,) have what is asked.
     """
     rows, satisfied = start.copy(), np.zeros(len(start), bool)
-    orders, todo = np.zeros(len(structure.orders), bool), np.arange(len(start))
+    orders, todo = np.zeros(len(feasible.relations.orders), bool), np.arange(len(start))
     for _ in range(ROUNDS_OF_ORDERS):
-        system = structure.system(orders, gaps).take_rows(todo)
+        system = feasible.system(orders, gaps).take_rows(todo)
         of_rows = (x[todo] for x in (start, weights))
         moved, ok = nearest_rows(*of_rows, system, low[todo], high[todo])
         ok = ok.all(axis=1)
@@ -95,75 +102,76 @@ def nearest_in_order(start, weights, low, high, gaps, structure):
         new = ok | ~orders.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
-        broken = structure.disorders(rows[todo], gaps[todo])
+        broken = feasible.relations.disorders(rows[todo], gaps[todo])
         todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
     return rows, satisfied
 
 
-def round_rows(moved, structure, low, high, gaps, held):
+def round_rows(moved, feasible, low, high, gaps, held):
     """Round moved rows to their steps, where they then still have what is asked.
 
     Rows of whole-number types, which have no other values, are rounded in any case:
     where that loses what is asked, to the nearest whole numbers that have it, if there
     are any. Cells that are ``held`` stay.
     """
-    stepped = structure.steps > 0
+    stepped = feasible.columns.steps > 0
     if not stepped.any():
         return moved
-    system, orders = structure.system(gaps=gaps), structure.disorders(moved, gaps)
+    system, relations = feasible.system(gaps=gaps), feasible.relations
+    orders = relations.disorders(moved, gaps)
     rounded, broken = moved.copy(), np.ones(len(moved), bool)
     # A request that the resolution cannot meet is met by multiples of the steps.
-    for part in structure.resolutions():
+    for part in feasible.resolutions():
         i = np.flatnonzero(broken)
         of_rows = (x[i] for x in (moved, low, high, gaps, held))
         rounded[i] = _on_one_resolution(part.take_rows(i), *of_rows)
         broken[i] = system.take_rows(i).violations(rounded[i]).any(axis=1)
-        disorders = structure.disorders(rounded[i], gaps[i])
+        disorders = relations.disorders(rounded[i], gaps[i])
         broken[i] |= (disorders & ~orders[i]).any(axis=1)
-    is_whole = structure.is_whole
+    is_whole = feasible.columns.is_whole
     for i in np.flatnonzero(broken & is_whole.any()):
-        kept = structure.take_rows(i).system(~orders[i], gaps[i])
+        kept = feasible.take_rows(i).system(~orders[i], gaps[i])
         limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
-        near = nearest_whole_row(moved[i], kept, *limits, structure)
+        near = nearest_whole_row(moved[i], kept, *limits, feasible)
         if near is not None:
             rounded[i], broken[i] = near, False
     return np.where(broken[:, None] & ~is_whole, moved, rounded)
 
 
-def _on_one_resolution(structure, moved, low, high, gaps, held):
-    """Round moved rows to the resolution of a structure, or to steps without one."""
-    stepped, system = structure.steps > 0, structure.system(gaps=gaps)
+def _on_one_resolution(feasible, moved, low, high, gaps, held):
+    """Round moved rows to the resolution of a feasible, or to steps without one."""
+    stepped, system = feasible.columns.steps > 0, feasible.system(gaps=gaps)
     ends, grid = (low, high), ()
-    if structure.has_resolution:
-        support = structure.support
+    if feasible.columns.has_resolution:
+        support = feasible.columns.support
         grid = support.widths, support.origins
         # Cells that do not move, and atoms, may be on no multiple.
         stays = held | support.are_atoms(moved)
         ends = (np.where(stays, moved, end) for end in ends)
-    rounded = round_to_steps(moved, structure.steps, system, *ends, *grid)
+    rounded = round_to_steps(moved, feasible.columns.steps, system, *ends, *grid)
     # To the other side where rounding breaks an order; missing cells are in none.
     turned = np.where(gaps, np.nan, rounded)
-    structure.round_in_order(turned)
+    round_in_order(turned, feasible.relations)
     rounded = np.where((turned >= low) & (turned <= high), turned, rounded)
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
-        weights = structure.weights(before, gaps[off] | stepped)
+        weights = feasible.weights(before, gaps[off] | stepped)
         kept = system.take_rows(off), low[off], high[off]
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
     return rounded
 
 
-def nearest_whole_row(row, system, low, high, structure):
+def nearest_whole_row(row, system, low, high, feasible):
     """The nearest row of whole numbers that has what is asked; None if none is found.
 
     Other columns are on their steps too, if they can be.
     """
-    unit = np.where(structure.ranges > 0, structure.ranges, 1.0)
+    unit = np.where(feasible.columns.ranges > 0, feasible.columns.ranges, 1.0)
     asked = system.coefficients, (system.lower, system.upper), (low, high)
 
     def violated(cells):
@@ -187,15 +195,15 @@ def nearest_whole_row(row, system, low, high, structure):
         return None if violated(near) else near
 
     # Few steps are rounding, and soon found; most whole numbers are near too.
-    near = in_steps(row, structure.steps, 4)
+    near = in_steps(row, feasible.columns.steps, 4)
     if near is not None:
         return near
-    whole = np.where(structure.is_whole, structure.steps, 0.0)
+    whole = np.where(feasible.columns.is_whole, feasible.columns.steps, 0.0)
     for reach in (100, 1e6):
         near = in_steps(row, whole, reach)
         if near is not None:
             # Cents beside them, where these leave room for any.
-            cents = in_steps(near, structure.steps, 4)
+            cents = in_steps(near, feasible.columns.steps, 4)
             return near if cents is None else cents
     return None
 
@@ -293,89 +301,3 @@ def _solve(start, low, high, weights, a, lower, upper, inside):
     )  # fmt: skip
     moved = np.where(solution.measure == s, start, start + (solution.measure - s) / r)
     return np.clip(moved, low, high)
-
-
-# --- values on steps, with their sums ---------------------------------------------
-
-
-def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
-    """Round cells to multiples of steps so that sums are kept.
-
-    Of rows that are moved onto constraints; `lines.discretize` rounds all others.
-    Each cell goes to the nearest multiple inside its limits. Then, sum by sum, those
-    with the largest remainders, among those with the coefficients 1 and -1, go one step
-    farther until the sum is inside its interval. Sums with the fewest free columns come
-    first, and their cells are not changed for a later one.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, D)
-    steps : ndarray of shape (D,)
-        0 for columns without.
-    system : LinearConstraints
-    low, high : ndarray of shape (n, D)
-        Limits. A cell whose limits have no multiple between them is not rounded.
-    widths, origins : ndarray of shape (D,) or float
-        Distance and least one of the multiples that cells have, in steps.
-
-    Returns
-    -------
-    rows : ndarray of shape (n, D)
-        Sums whose cells are settled already, or have other units, may be off; those
-        asked for a value between two multiples are at the nearest.
-    """
-    columns = np.flatnonzero(steps)
-    widths, origins = (
-        np.broadcast_to(part, steps.shape)[columns] for part in (widths, origins)
-    )
-    unit, start = steps[columns] * widths, steps[columns] * origins
-    exact = (rows[:, columns] / steps[columns] - origins) / widths
-    least, most = steps_between(low[:, columns] - start, high[:, columns] - start, unit)
-    on_steps, settled = least <= most, least >= most
-    counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
-    a = system.coefficients[:, columns] * unit
-    # Sums of steps alone; always the one with the fewest free columns next.
-    left = np.flatnonzero(~system.coefficients[:, steps == 0].any(axis=1)).tolist()
-    while left:
-        free = ~settled.all(axis=0)
-        k = min(left, key=lambda k: np.count_nonzero(a[k, free]))
-        left.remove(k)
-        cells = np.flatnonzero(a[k])
-        smallest = np.abs(a[k, cells]).min(initial=np.inf)
-        weights = np.rint(a[k, cells] / smallest)
-        is_multiple = np.allclose(a[k, cells], weights * smallest, rtol=1e-9, atol=0)
-        if not len(cells) or not is_multiple:
-            continue
-        total = counts[:, cells] @ weights + (weights / unit[cells]) @ start[cells]
-        lower, upper = (e[..., k] / smallest for e in (system.lower, system.upper))
-        missing = least_change(lower - total, upper - total)
-        settled_before = settled[:, cells]
-        settled[:, cells] |= ((lower == upper) | (missing != 0))[:, None]
-        part = (x[:, cells] for x in (exact, counts, least, most))
-        counts[:, cells] = _largest_remainders(*part, settled_before, weights, missing)
-    rounded = rows.copy()
-    values = multiples(origins + widths * counts, steps[columns])
-    rounded[:, columns] = np.where(on_steps, values, rows[:, columns])
-    return rounded
-
-
-def _largest_remainders(exact, counts, least, most, settled, weights, missing):
-    """Whole numbers (n, c) whose weighted sums (n,) change by what is missing.
-
-    Cells of weight 1 or -1 do it; others are too coarse. What is out of reach of a
-    few steps a cell is no rounding.
-    """
-    for _ in range(8):
-        if not missing.any():
-            break
-        direction = np.sign(missing)[:, None] * np.sign(weights)
-        after = counts + direction
-        allowed = ~settled & (np.abs(weights) == 1) & (after >= least) & (after <= most)
-        cost = np.where(allowed, (counts - exact) * direction, np.inf)
-        rank = np.argsort(np.argsort(cost, axis=1, kind="stable"), axis=1)
-        chosen = allowed & (rank < np.abs(missing)[:, None])
-        if not chosen.any():
-            break
-        counts = counts + chosen * direction
-        missing = missing - chosen.sum(axis=1) * np.sign(missing)
-    return counts

@@ -1,4 +1,8 @@
-"""What the columns of a table keep, and what is asked of new rows."""
+"""Find relations between the columns of training rows.
+
+``find_relations`` searches for the bounds, the resolution, the equalities, the orders
+and the binary columns of a table. ``find_equalities`` is its public part.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,10 @@ from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
 from .._utils.validation import check_ranges
 from ..frames import TableReader, read_table
+from .column_values import ColumnValues
 from .constraints import ALMOST, TOL, LinearConstraints, read_constraints
 from .equalities import echelon_of, has_range, search_equalities
-from .value_support import find_resolution, find_value_support, off_steps, on_steps
+from .value_support import find_resolution, find_value_support
 
 # Columns up to which orders are looked for.
 MOST_ORDERED = 500
@@ -29,116 +34,74 @@ MOST_LINKED = 2048
 
 
 @dataclass(frozen=True)
-class Structure:
-    """What the columns (D,) of rows keep, and what is asked of each new row.
-
-    Of all training rows, or in the units of some (:meth:`of_rows`).
+class ColumnRelations:
+    """Relations between columns that were learned from the training rows.
 
     Attributes
     ----------
-    table : Table
-        Names and types of the columns.
-    low, high : ndarray of shape (D,)
-        Ends that new values may reach; infinite for none.
-    least, most : ndarray of shape (D,)
-        Ends of the values that were seen, 0 of none; distances are in units of their
-        range.
-    steps : ndarray of shape (D,)
-        What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
+    columns : ColumnValues
+        Types, bounds and steps of the columns.
     equalities : LinearConstraints
-        Those that all rows satisfy.
-    constraints : LinearConstraints
-        What is asked of rows, for all of them or with a value a row.
-    orders : ndarray of int of shape (m, 2)
-        Pairs of columns, the first of which is never above the second.
-    binary : ndarray of bool of shape (D,)
-        Columns of two values: new rows take theirs from a parent.
-    blocks : ndarray of int of shape (n_binary,)
-        Two-valued columns of one number have their cells from one parent.
-    in_equality : ndarray of bool of shape (D,)
-        Columns, not of two values, that are in an equality, exact or nearly.
+        Linear equalities that all training rows satisfy.
     pivots : ndarray of int of shape (k,)
-        Column that each equality gives, with coefficient 1, which is in no other.
-    support : ValueSupport or None
+        The column that each equality determines. Its coefficient is 1, and it is in no
+        other equality.
+    orders : ndarray of int of shape (m, 2)
+        Pairs of columns; the first column never exceeds the second.
+    blocks : ndarray of int of shape (n_binary,)
+        Block of each binary column. New rows copy a block from one parent.
+    in_equality : ndarray of bool of shape (D,)
+        Columns that are not binary and are in an equality, exact or near.
     near : list of tuple
-        Columns that are nearly linear functions of discrete ones, with the
-        coefficients (D,) by which they follow them.
+        Columns that are nearly linear functions of discrete columns, with the
+        coefficients (D,) of these functions.
     """
 
-    table: Any
-    low: NDArray
-    high: NDArray
-    least: NDArray
-    most: NDArray
-    steps: NDArray
+    columns: ColumnValues
     equalities: LinearConstraints
-    constraints: LinearConstraints
+    pivots: NDArray
     orders: NDArray
-    binary: NDArray
     blocks: NDArray
     in_equality: NDArray
-    pivots: NDArray
-    support: Any = None
     near: Any = ()
 
     @classmethod
-    def plain(cls, table, rows, steps, equalities, constraints, low, high):
-        """Of rows (n, D) that keep limits, steps and equalities alone."""
+    def plain(cls, table, rows, steps, equalities, low, high):
+        """Return relations of rows (n, D) with bounds, steps and equalities only."""
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
         lowest, highest = table.type_ends
-        return cls(
+        columns = ColumnValues(
             table, np.maximum(low, lowest), np.minimum(high, highest),
-            *ends_seen(rows), steps, equalities, constraints, np.empty((0, 2), int),
-            no, none, no, none,
+            *ends_seen(rows), steps, no,
         )  # fmt: skip
+        return cls(columns, equalities, none, np.empty((0, 2), int), none, no)
 
     def of_rows(self, rows):
-        """What new rows like some (m, D) keep, in the units of these.
-
-        A column of one value has no other, whatever the extrapolation.
-        """
-        has_one, (least, most) = self.least == self.most, ends_seen(rows)
-        low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
-        return replace(self, low=low, high=high, least=least, most=most)
-
-    def take_rows(self, rows):
-        """The same for some of the rows that constraints have values for."""
-        return replace(self, constraints=self.constraints.take_rows(rows))
-
-    # --- columns and their units ----------------------------------------------------
-
-    @property
-    def is_whole(self):
-        """Columns (D,) of whole-number types, which have no other values."""
-        return (self.steps > 0) & (self.table.precision == 0)
-
-    @cached_property
-    def ranges(self):
-        """Unit (D,) of each column: its range in the rows."""
-        return self.most - self.least
+        """Return the relations in units of the ranges of some rows (m, D)."""
+        return replace(self, columns=self.columns.of_rows(rows))
 
     @cached_property
     def is_dependent(self):
         """Equalities (k,) about what is rounded: pivots are computed at the end."""
-        rounded = (self.steps > 0) | self.binary
+        rounded = (self.columns.steps > 0) | self.columns.binary
         # Others follow what is rounded.
         rounded[[pivot for pivot, _ in self.near]] = True
         about = (self.equalities.coefficients[:, rounded] != 0).any(axis=1)
-        return about & ~self.binary[self.pivots]
+        return about & ~self.columns.binary[self.pivots]
 
     @cached_property
     def discrete(self):
         """Columns (D,) that are binary, or that an equality gives from binary ones."""
-        discrete = self.binary.copy()
+        discrete = self.columns.binary.copy()
         for pivot, a in zip(self.pivots, self.equalities.coefficients, strict=True):
             others = np.setdiff1d(np.flatnonzero(a), pivot)
-            discrete[pivot] |= self.binary[others].all()
+            discrete[pivot] |= self.columns.binary[others].all()
         return discrete
 
     @cached_property
     def ordered(self):
         """Pairs (m, 2) of columns that are numbers, which the draw keeps in order."""
-        return self.orders[~self.binary[self.orders].any(axis=1)]
+        return self.orders[~self.columns.binary[self.orders].any(axis=1)]
 
     @cached_property
     def tied(self):
@@ -154,26 +117,33 @@ class Structure:
         return bool(any(map(len, parts)) or self.tied.any())
 
     @property
-    def atoms(self):
-        """Values by column that many rows share, and new ones take as they are."""
-        return {} if self.support is None else self.support.atoms
-
-    @property
     def reset_together(self):
         """Columns (D,) that are taken from one row where rounding breaks relations."""
-        columns = self.tied | self.binary
+        columns = self.tied | self.columns.binary
         columns[self.orders.ravel()] = True
         for _, coefficients in self.near:
             columns |= coefficients != 0
         dependent = self.equalities.coefficients[self.is_dependent]
         return columns | dependent.any(axis=0)
 
-    # --- in words -------------------------------------------------------------------
+    def disorders(self, rows, gaps=None):
+        """Return the mask (n, m) of orders that rows (n, D) violate.
+
+        Missing cells, ``gaps`` (n, D), violate no order.
+        """
+        if gaps is not None:
+            rows = np.where(gaps, np.nan, rows)
+        p, q = self.orders.T
+        return rows[:, p] > rows[:, q]
+
+    def breaks(self, rows):
+        """Return the mask (n,) of rows that are out of bounds or out of order."""
+        return self.columns.beyond(rows) | self.disorders(rows).any(axis=1)
 
     @property
     def public_equalities(self):
-        """The equalities about the columns of X, as its user counts them."""
-        system, table = self.equalities, self.table
+        """The equalities in terms of the columns of X."""
+        system, table = self.equalities, self.columns.table
         columns = range(prod(table.row_shape))
         names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
         a, ranges = np.zeros((len(system), len(names))), np.ones(len(names))
@@ -184,145 +154,15 @@ class Structure:
 
     @property
     def named_orders(self):
-        """Names of pairs of columns, the first of which is never above the second."""
-        names = self.table.column_names
+        """Pairs of names of columns; the first column never exceeds the second."""
+        names = self.columns.table.column_names
         return [(names[p], names[q]) for p, q in self.orders]
 
-    # --- rows -----------------------------------------------------------------------
 
-    def weights(self, rows, fixed, offset=1.0):
-        """Weights (n, D) of the squares of moves; 0 for fixed cells.
-
-        A column without a range has the size of its values instead.
-        """
-        unit = np.where(self.ranges > 0, self.ranges, np.abs(rows))
-        unit = np.where(unit > 0, unit, 1.0)
-        # Not 0, so that no drawn value is stuck by its place.
-        measure = np.maximum((rows - self.least) / unit + offset, 1e-6)
-        return np.where(fixed, 0.0, measure * unit**2)
-
-    def disorders(self, rows, gaps=None):
-        """Which orders (n, m) rows (n, D) violate; ``gaps`` (n, D) violate none."""
-        if gaps is not None:
-            rows = np.where(gaps, np.nan, rows)
-        p, q = self.orders.T
-        return rows[:, p] > rows[:, q]
-
-    def breaks(self, rows):
-        """Which rows (n,) are beyond limits, or out of order."""
-        is_beyond = ((rows < self.low) | (rows > self.high)).any(axis=1)
-        return is_beyond | self.disorders(rows).any(axis=1)
-
-    def may_break(self, rows):
-        """Which sparse rows (n,) have a cell beyond limits, or off its steps."""
-        x, c = rows.data, rows.indices
-        off = (x < self.low[c]) | (x > self.high[c])
-        stepped = np.flatnonzero(self.steps[c] > 0)
-        off[stepped] |= off_steps(x[stepped], self.steps[c[stepped]]) > ALMOST
-        first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
-        return np.unique(first - 1)
-
-    @property
-    def has_resolution(self):
-        """Whether a column has a resolution that is coarser than its steps."""
-        return self.support is not None and bool((self.support.widths > 1).any())
-
-    @property
-    def sizes(self):
-        """The distance (D,) of neighbouring values; 0 for columns without steps."""
-        return self.steps if self.support is None else self.steps * self.support.widths
-
-    def resolutions(self):
-        """The structure, and the same without a resolution if there is one."""
-        return [self, replace(self, support=None)] if self.has_resolution else [self]
-
-    def rounded(self, values, columns, to=np.rint):
-        """Round values (n, c) of columns on steps to the resolution of the columns."""
-        grid = ()
-        if self.support is not None:
-            grid = self.support.widths[columns], self.support.origins[columns]
-        return on_steps(values, self.steps[columns], to, *grid)
-
-    def round_in_order(self, rows):
-        """Round, in place, to the other side where rounding violates an order."""
-        for p, q in self.ordered:
-            wrong = rows[:, p] > rows[:, q]
-            if not wrong.any():
-                continue
-            if self.steps[p] > 0:
-                rows[wrong, p] = self.rounded(rows[wrong, q], p, np.floor)
-            elif self.steps[q] > 0:
-                rows[wrong, q] = self.rounded(rows[wrong, p], q, np.ceil)
-
-    def restore(self, rows):
-        """Rows (n, D), in place, whose dependent columns follow from the others.
-
-        Where all of an equality are there.
-        """
-        for k in np.flatnonzero(self.is_dependent):
-            a, pivot = self.equalities.coefficients[k], self.pivots[k]
-            # Column by column: a product would round by the number of rows.
-            follow = np.full(len(rows), self.equalities.lower[k])
-            for column in np.setdiff1d(np.flatnonzero(a), pivot):
-                follow -= a[column] * rows[:, column]
-            follow[np.isnan(rows[:, pivot])] = np.nan
-            np.copyto(rows[:, pivot], follow, where=~np.isnan(follow))
-
-    def follow(self, rows, before):
-        """Move, in place, what nearly follows from columns that changed ``before``."""
-        # A missing cell changes nothing.
-        change = np.nan_to_num(rows - before)
-        for pivot, coefficients in reversed(self.near):
-            value, has_steps = before[:, pivot].copy(), self.steps[pivot] > 0
-            for column in np.flatnonzero(coefficients):
-                value += coefficients[column] * change[:, column]
-            rows[:, pivot] = self.rounded(value, pivot) if has_steps else value
-            change[:, pivot] = np.nan_to_num(rows[:, pivot] - before[:, pivot])
-
-    def split_limits(self, n):
-        """Limits (n, D) of cells with constraints of one column; the set without these.
-
-        Where a constraint contradicts the limits of its column, they cross.
-        """
-        low, high = (np.tile(end, (n, 1)) for end in (self.low, self.high))
-        asked = self.constraints
-        is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
-        for k in np.flatnonzero(is_single):
-            j = int(np.flatnonzero(asked.coefficients[k])[0])
-            ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
-            below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
-            low[:, j] = np.maximum(low[:, j], below)
-            high[:, j] = np.minimum(high[:, j], above)
-        return low, high, replace(self, constraints=asked.select(~is_single))
-
-    def system(self, orders=None, gaps=None):
-        """Equalities, constraints and the orders of a mask (m,) as one system.
-
-        Rows need not have what is about their ``gaps`` (n, D), if these are given.
-        """
-        # Columns that are constant in a class keep their range in all rows.
-        of_all = (
-            self.ranges if self.equalities.ranges is None else self.equalities.ranges
-        )
-        units = np.where(self.ranges > 0, self.ranges, of_all)
-        system = replace(self.equalities.stack(self.constraints), ranges=units)
-        if orders is not None and orders.any():
-            p, q = self.orders[orders].T
-            cells = np.eye(len(self.steps))
-            ends = np.zeros(len(p)), np.full(len(p), np.inf)
-            below = LinearConstraints(cells[q] - cells[p], *ends, system.feature_names)
-            system = system.stack(below)
-        if gaps is None or not gaps.any():
-            return system
-        lacks = gaps @ (system.coefficients != 0).T
-        lower = np.where(lacks, -np.inf, system.lower)
-        return replace(system, lower=lower, upper=np.where(lacks, np.inf, system.upper))
-
-
-def find_structure(
+def find_relations(
     table, value_support=None, extrapolation=0.0, equalities="auto", with_orders=True
 ):
-    """What the columns of all rows of a table keep.
+    """Find relations between the columns of all rows of a table.
 
     Parameters
     ----------
@@ -337,7 +177,7 @@ def find_structure(
 
     Returns
     -------
-    structure : Structure
+    relations : ColumnRelations
     """
     steps, support = table.steps, None
     if table.is_large:
@@ -365,7 +205,7 @@ def find_structure(
             np.where(binary, width, steps), order,
         )  # fmt: skip
     else:
-        equations = echelon_of(resolve_equalities(equalities, table))
+        equations = echelon_of(_given_equalities(equalities, table))
     a, values, pivots = equations
     involved = a.any(axis=0)
     involved[dependent] = True
@@ -374,51 +214,58 @@ def find_structure(
         # A column of one value is in no order.
         ends = (np.where(least < most, end, least) for end in (low, high))
         orders = find_orders(rows, *ends, table.scales, order)
-    structure = Structure(
+    columns = ColumnValues(
         table.without_rows(), low, high, least, most,
-        np.where(binary & (least == 0), width, steps),
-        LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
-        LinearConstraints.empty(names), orders, binary,
-        _blocks(rows[:, binary], least[binary], most[binary], a[:, binary]),
-        involved & ~binary, pivots, support, near,
+        np.where(binary & (least == 0), width, steps), binary, support,
     )  # fmt: skip
-    return _with_resolution(structure, rows)
+    relations = ColumnRelations(
+        columns,
+        LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
+        pivots,
+        orders,
+        _blocks(rows[:, binary], least[binary], most[binary], a[:, binary]),
+        involved & ~binary,
+        near,
+    )
+    return _with_resolution(relations, rows)
 
 
-def _with_resolution(structure, rows):
-    """A structure with the resolution of the columns of rows (n, D), if any is kept.
+def _with_resolution(relations, rows):
+    """Return relations with the resolution of the columns of rows (n, D).
 
     Equalities go first: each gives a column of the finest values, which has no
     resolution if the values of the other columns do not lead to the resolution.
     """
-    support, steps = structure.support, structure.steps
-    sizes = np.where(structure.binary, structure.ranges, steps)
+    columns = relations.columns
+    support, steps = columns.support, columns.steps
+    sizes = np.where(columns.binary, columns.ranges, steps)
     if support is not None:
-        support = find_resolution(support, rows, ~structure.reset_together)
-        sizes = np.where(structure.binary, sizes, steps * support.widths)
-    a, pivots = structure.equalities.coefficients, structure.pivots.copy()
-    stepped, moves = (steps > 0) & ~structure.binary, np.abs(a) * sizes
-    usable = ~structure.binary & (np.count_nonzero(a, axis=0) == 1)
+        support = find_resolution(support, rows, ~relations.reset_together)
+        sizes = np.where(columns.binary, sizes, steps * support.widths)
+    a, pivots = relations.equalities.coefficients, relations.pivots.copy()
+    stepped, moves = (steps > 0) & ~columns.binary, np.abs(a) * sizes
+    usable = ~columns.binary & (np.count_nonzero(a, axis=0) == 1)
     for k in np.flatnonzero(stepped[pivots]):
-        columns = np.flatnonzero(a[k])
-        finest = columns[usable[columns]]
+        used = np.flatnonzero(a[k])
+        finest = used[usable[used]]
         finest = finest[moves[k, finest] <= moves[k, finest].min() * (1 + TOL)]
         if pivots[k] not in finest:
-            reach = np.abs(a[k, finest]) * structure.ranges[finest]
+            reach = np.abs(a[k, finest]) * columns.ranges[finest]
             pivots[k] = finest[np.argmax(reach)]
         if support is not None and stepped[pivots[k]]:
-            places = moves[k, columns] / moves[k, pivots[k]]
+            places = moves[k, used] / moves[k, pivots[k]]
             is_off = np.abs(places - np.rint(places)) > ALMOST
-            if (is_off | (sizes[columns] == 0)).any():
+            if (is_off | (sizes[used] == 0)).any():
                 support.widths[pivots[k]], support.origins[pivots[k]] = 1.0, 0.0
     lead = a[np.arange(len(a)), pivots]
     equalities = replace(
-        structure.equalities,
+        relations.equalities,
         coefficients=a / lead[:, None],
-        lower=structure.equalities.lower / lead,
-        upper=structure.equalities.upper / lead,
+        lower=relations.equalities.lower / lead,
+        upper=relations.equalities.upper / lead,
     )
-    return replace(structure, equalities=equalities, pivots=pivots, support=support)
+    columns = replace(columns, support=support)
+    return replace(relations, columns=columns, equalities=equalities, pivots=pivots)
 
 
 # --- limits -----------------------------------------------------------------------
@@ -563,7 +410,7 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    return find_structure(table, with_orders=False).public_equalities
+    return find_relations(table, with_orders=False).public_equalities
 
 
 def _of_times(coefficients, pivots, table):
@@ -580,12 +427,12 @@ def _of_times(coefficients, pivots, table):
 
 
 def resolve_equalities(equalities, table):
-    """Equalities of the numbers of a table that a parameter ``equalities`` names.
+    """Return the equalities that a parameter ``equalities`` names.
 
     Parameters
     ----------
     equalities : "auto", constraint, sequence of them, or None
-        "auto" searches for those of several columns that all rows satisfy.
+        "auto" searches for equalities of several columns that all rows satisfy.
     table : Table
 
     Returns
@@ -595,12 +442,17 @@ def resolve_equalities(equalities, table):
     Raises
     ------
     ValueError
-        If given ones are intervals, or rows do not satisfy them.
+        If given equalities are intervals, or rows do not satisfy them.
     """
+    if isinstance(equalities, str):
+        return find_relations(table, with_orders=False).equalities
+    return _given_equalities(equalities, table)
+
+
+def _given_equalities(equalities, table):
+    """Check equalities that a user gives; None stands for no equality."""
     if equalities is None:
         return LinearConstraints.empty(table.feature_names)
-    if isinstance(equalities, str):
-        return find_structure(table, with_orders=False).equalities
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")

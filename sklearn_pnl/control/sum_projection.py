@@ -30,7 +30,7 @@ from .audit import Infeasibility, explain_infeasible, within
 from .constraints import ALMOST, TOL, LinearConstraints
 from .equalities import echelon
 from .projection import ROUNDS_OF_ORDERS, nearest_rows, nearest_whole_row, round_rows
-from .value_support import least_change, off_steps, on_steps
+from .rounding import least_change, off_steps, on_steps
 
 # Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
 _IN_VAIN = 50
@@ -61,7 +61,7 @@ class Sums(LinearConstraints):
         return TOL + 4 * precision[used].max(initial=0)
 
 
-def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset=1.0):
+def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=1.0):
     """Move rows to sums over all of them, least in the chi-square distance.
 
     Parameters
@@ -69,7 +69,7 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
     rows : ndarray of shape (n, D)
         Missing cells are NaN and stay so.
     sums : Sums
-    structure : Structure
+    feasible : FeasibleSet
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D) or (D,), default=False
         Cells that do not move, and those that do only where nothing else has the sums;
@@ -89,9 +89,9 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
         of the types: with what is reached.
     """
     fixed = fixed | np.isnan(rows)
-    avoid = fixed | avoid | (structure.ranges == 0)
+    avoid = fixed | avoid | (feasible.columns.ranges == 0)
     for still in (avoid, fixed):
-        problem = _Problem(rows, sums, structure, still, offset)
+        problem = _Problem(rows, sums, feasible, still, offset)
         moved = problem.solve()
         if problem.is_feasible(moved):
             break
@@ -99,7 +99,7 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
         raise problem.explain(moved)
     moved = problem.rounded(problem.in_order(moved))
     # Columns without steps make up for rounding; else all but those of whole numbers.
-    for stays in (structure.steps > 0, structure.is_whole):
+    for stays in (feasible.columns.steps > 0, feasible.columns.is_whole):
         if not problem.is_feasible(moved):
             moved = problem.holding(moved, stays).solve()
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
@@ -110,18 +110,18 @@ def project_to_totals(rows, sums, structure, *, fixed=False, avoid=False, offset
 class _Problem:
     """Rows (n, D) to be moved, and what they keep."""
 
-    def __init__(self, rows, sums, structure, still, offset):
+    def __init__(self, rows, sums, feasible, still, offset):
         self.gaps, self.sums = np.isnan(rows), sums
         self.start = np.where(self.gaps, 0.0, rows)
-        low, high, self.set = structure.split_limits(len(rows))
+        low, high, self.set = feasible.split_bounds(len(rows))
         cross = (low > high).any(axis=1)
         if cross.any():
-            raise explain_infeasible(rows, cross, structure)
+            raise explain_infeasible(rows, cross, feasible)
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
-        self.weights = structure.weights(self.start, still, offset)
+        self.weights = feasible.weights(self.start, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        self.tol = sums.tolerance(structure.table.precision)
+        self.tol = sums.tolerance(feasible.columns.table.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
@@ -176,9 +176,9 @@ class _Problem:
 
     def in_order(self, moved):
         """Rows with the orders that they break as constraints, if sums allow for it."""
-        orders = np.zeros(len(self.set.orders), bool)
+        orders = np.zeros(len(self.set.relations.orders), bool)
         for _ in range(ROUNDS_OF_ORDERS):
-            broken = orders | self.set.disorders(moved, self.gaps).any(axis=0)
+            broken = orders | self.set.relations.disorders(moved, self.gaps).any(axis=0)
             if (broken == orders).all():
                 break
             orders, before = broken, self.system
@@ -227,14 +227,14 @@ class _Problem:
                 size = np.where(usable, np.abs(changes[:, k]), np.inf)
                 finest = int(np.argmin(size))
                 self.step_to(k, moves[finest], changes[finest, k], rows, moved)
-            if not self.set.has_resolution:
+            if not self.set.columns.has_resolution:
                 self.row_by_row(k, done, rows)
             done.append(k)
         return rows
 
     def unit_moves(self):
         """Moves (m, D) by one step in each free column, and in those that follow."""
-        steps, kept = self.set.sizes, self.set.system()
+        steps, kept = self.set.columns.sizes, self.set.system()
         a = kept.coefficients[kept.is_equality]
         # Columns without steps follow from the others, then those without sums.
         is_summed = self.sums.coefficients.any(axis=0)
@@ -255,10 +255,10 @@ class _Problem:
         ends = self.sums.lower, self.sums.upper
         lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
-        columns = np.flatnonzero((move != 0) & (self.set.steps > 0))
-        unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
+        columns = np.flatnonzero((move != 0) & (self.set.columns.steps > 0))
+        unit, trial = self.set.columns.steps[columns], rows + np.sign(n_steps) * move
         trial[:, columns] = on_steps(trial[:, columns], unit)
-        breaks = (self.set.disorders(x, self.gaps) for x in (trial, rows))
+        breaks = (self.set.relations.disorders(x, self.gaps) for x in (trial, rows))
         ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
         weights = np.where(self.weights > 0, self.weights, np.inf)
         farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
@@ -273,7 +273,7 @@ class _Problem:
         The nearest whole numbers with a part of it, which leave the sums alone that
         were seen to; for rows that are at a limit or that no move of all rows suits.
         """
-        steps, sums = self.set.steps, self.sums.coefficients
+        steps, sums = self.set.columns.steps, self.sums.coefficients
         finest = np.abs(sums[k] * steps)
         finest = finest[finest > 0].min(initial=np.inf)
         in_vain = 0
@@ -301,7 +301,7 @@ class _Problem:
             self.system.feature_names,
         )  # fmt: skip
         own, held = self.set.take_rows(i), self.weights[i] == 0
-        in_order = ~self.set.disorders(rows[[i]], self.gaps[[i]])[0]
+        in_order = ~self.set.relations.disorders(rows[[i]], self.gaps[[i]])[0]
         system = own.system(in_order, self.gaps[i]).stack(asked)
         ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
         return nearest_whole_row(row, system, *ends, self.set)
@@ -333,9 +333,10 @@ class _Problem:
         low, high, lower, upper, base = (
             members @ x for x in (self.low, self.high, *ends, self.start)
         )
-        is_whole = np.broadcast_to(self.set.is_whole & whole, low.shape)
-        unit = sizes * np.where(self.set.ranges > 0, self.set.ranges, 1.0)
-        unit = np.where(is_whole, self.set.steps, unit)
+        columns = self.set.columns
+        is_whole = np.broadcast_to(columns.is_whole & whole, low.shape)
+        unit = sizes * np.where(columns.ranges > 0, columns.ranges, 1.0)
+        unit = np.where(is_whole, columns.steps, unit)
         base = np.clip(base, low, high)
         base = np.where(is_whole, np.rint(base / unit) * unit, base)
         a = [
@@ -386,7 +387,8 @@ class _Problem:
                 "No rows were found that have all requested totals and satisfy their "
                 "constraints. Leave out a total, or request an interval."
             )
-        found, steps = sums.of(rows), self.set.steps[sums.coefficients[missed[0]] != 0]
+        used = sums.coefficients[missed[0]] != 0
+        found, steps = sums.of(rows), self.set.columns.steps[used]
         of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
         each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
         return Infeasibility(

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.arrays import slices
-from .constraints import ALMOST
 
 # Chance below which values on every second, third, ... step are no accident.
 CHANCE = 1e-3
@@ -213,41 +212,3 @@ def _atoms_of(values):
     least = max(5, 0.03 * len(values), 4 * np.sort(counts)[-4])
     shared = distinct[counts >= least]
     return shared[np.argsort(shared != 0, kind="stable")]
-
-
-# --- values on steps --------------------------------------------------------------
-
-
-def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
-    """Values (n, D) on the steps of their columns, some steps apart from an origin."""
-    places = (values / steps - origins) / widths
-    return multiples(origins + widths * to(places), steps)
-
-
-def steps_between(low, high, steps):
-    """Least and most numbers of steps (n, D) within limits; crossed if there are none.
-
-    Steps may be missed by rounding.
-    """
-    return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
-
-
-def least_change(lower, upper):
-    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
-    low, high = steps_between(lower, upper, 1)
-    is_empty = low > high
-    low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
-    return np.clip(0, low, high)
-
-
-def off_steps(values, steps):
-    """How far values (n, D) are from the steps of their columns, as shares of these."""
-    places = values / steps
-    return np.abs(places - np.rint(places))
-
-
-def multiples(counts, steps):
-    """Multiples of steps, to the nearest float of their decimals."""
-    inverse = np.maximum(np.rint(1 / steps), 1)
-    is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
-    return np.where(is_fraction, counts / inverse, counts * steps)

@@ -162,7 +162,7 @@ def strata_of(cells, tied, k, groups=None, levels=None):
     return strata
 
 
-def separate_levels(rows, labels, structure, k):
+def separate_levels(rows, labels, relations, k):
     """Return the level (m,) of each row in the columns that decide a numeric column.
 
     Rows of different levels are not mixed: the petals of two species, with the species
@@ -175,11 +175,11 @@ def separate_levels(rows, labels, structure, k):
     if rows.shape[1] > MOST_COLUMNS:
         return None
     some = np.random.RandomState(0).permutation(rows.shape[0])[:1024]
-    numeric = dense(rows[some])[:, ~structure.binary]
+    numeric = dense(rows[some])[:, ~relations.columns.binary]
     # Half of each value, since a range may overflow.
     extent = np.ptp(numeric / 2, axis=0)
     numeric = numeric[:, extent > 0] / extent[extent > 0]
-    binary, blocks = np.flatnonzero(structure.binary), structure.blocks
+    binary, blocks = np.flatnonzero(relations.columns.binary), relations.blocks
     keys = [] if labels is None else [*labels.T]
     keys += [
         group_numbers(dense(rows[:, binary[blocks == b]])) for b in np.unique(blocks)

@@ -29,7 +29,9 @@ from .._utils.validation import (
     ObjectsByName,
     clip_neighbors,
 )
+from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
+from ..control.rounding import discretize, mend
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
 from ..encoding.manifolds import (
@@ -46,7 +48,7 @@ from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper
 from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
-from .lines import discretize, mend, reflect
+from .lines import reflect
 from .source import Batch
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
@@ -242,7 +244,7 @@ class Codes(ObjectsByName, BaseEstimator):
     def fit(
         self,
         table: Any,
-        structure: Any,
+        relations: Any,
         k_neighbors: Any = "auto",
         groups: Any = None,
         n_jobs: int | None = None,
@@ -254,7 +256,7 @@ class Codes(ObjectsByName, BaseEstimator):
         ----------
         table : Table
             Rows of any container, as they were read.
-        structure : Structure
+        relations : ColumnRelations
             Equalities, orders, limits and steps of the columns.
         k_neighbors : int or "auto", default="auto"
             Partners, as in :class:`Lines`, or 5 rows to decode from.
@@ -280,13 +282,13 @@ class Codes(ObjectsByName, BaseEstimator):
                 "a density of all rows: use draws='mixup'."
             )
         rows = table.numbers()
-        strata = None if groups is None else strata_of(rows, structure.tied, k, groups)
+        strata = None if groups is None else strata_of(rows, relations.tied, k, groups)
         # Before rows are embedded, which may write over them.
-        feasible = structure.of_rows(rows)
+        feasible = FeasibleSet.without_constraints(relations.of_rows(rows))
         training, embedding = self._encode(table, rows, draws, caller, n_jobs)
-        has_donors = table.labels is not None or structure.binary.any()
+        has_donors = table.labels is not None or relations.columns.binary.any()
         return CodeSource(
-            training, self.draws_, embedding, structure, feasible, k, strata,
+            training, self.draws_, embedding, relations, feasible, k, strata,
             has_donors, caller,
         )  # fmt: skip
 
@@ -351,8 +353,8 @@ class CodeSource:
     embedding : Embedding
         From the numbers of a row to the cells of a poset, and back. It is before phi,
         which makes a distribution of the cells.
-    structure : Structure
-    feasible : Structure
+    relations : ColumnRelations
+    feasible : FeasibleSet
         The same in the units of the training rows.
     n_neighbors : int
     strata : list or None
@@ -365,7 +367,7 @@ class CodeSource:
     training: Any
     draws: Any
     embedding: Any
-    structure: Any
+    relations: Any
     feasible: Any
     n_neighbors: int
     strata: list | None
@@ -391,7 +393,7 @@ class CodeSource:
     @property
     def n_cells(self):
         """How many cells of a new row are computed."""
-        return len(self.structure.steps)
+        return len(self.relations.columns.steps)
 
     @property
     def n_numbers(self):
@@ -401,13 +403,13 @@ class CodeSource:
     def training_rows(self):
         """The training rows (m, D), as they are decoded from their own codes."""
         numbers = self.embedding.back(self.training.decoded())
-        return np.clip(numbers, self.structure.low, self.structure.high)
+        return np.clip(numbers, self.relations.columns.low, self.relations.columns.high)
 
     def batches(self, request, rng, size):
         """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""
         draw = self.draws.start(self.training, request, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        needs_cells = self.has_donors or self.structure.reset_together.any()
+        needs_cells = self.has_donors or self.relations.reset_together.any()
         cells = self.training_rows() if needs_cells else None
 
         def new_codes(rows):
@@ -446,16 +448,17 @@ class CodeSource:
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.embedding.back(cells)
         # Not in the paper: limits and equalities of the columns.
-        reflect(numbers, self.structure.low, self.structure.high)
-        if len(self.feasible.equalities) or len(self.feasible.orders):
+        reflect(numbers, self.relations.columns.low, self.relations.columns.high)
+        relations = self.feasible.relations
+        if len(relations.equalities) or len(relations.orders):
             numbers, _ = project_rows(numbers, self.feasible)
         return numbers
 
     def _complete(self, numbers, seeds, donors, cells):
         """Copy two-valued columns of the donor, and round values to steps, in place."""
-        is_binary = self.structure.binary
+        is_binary = self.relations.columns.binary
         if cells is None:
-            discretize(numbers, numbers[:, is_binary], self.structure)
+            discretize(numbers, numbers[:, is_binary], self.relations)
         else:
-            discretize(numbers, cells[donors][:, is_binary], self.structure)
-            mend(numbers, donors, seeds, cells, self.structure)
+            discretize(numbers, cells[donors][:, is_binary], self.relations)
+            mend(numbers, donors, seeds, cells, self.relations)

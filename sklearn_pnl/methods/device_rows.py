@@ -36,10 +36,11 @@ class DeviceTable:
         return self._rows
 
 
-class NoStructure:
-    """What the columns of rows on a device keep: their ranges alone."""
+class DeviceRelations:
+    """Bounds of the columns of rows on a device, in place of relations."""
 
     support, named_orders, binary = None, [], np.empty(0, bool)
+    equalities = orders = ()
 
     def __init__(self, rows, extrapolation):
         xp = namespace(rows)
@@ -50,7 +51,12 @@ class NoStructure:
         self.public_equalities = LinearConstraints.empty(names)
 
     def of_rows(self, rows):
-        """The same."""
+        """Return the bounds unchanged: rows on a device are not projected."""
+        return self
+
+    @property
+    def columns(self):
+        """The bounds of the columns."""
         return self
 
 
@@ -59,7 +65,7 @@ def fit_on_device(augmenter, X, method):
 
     Returns
     -------
-    structure : NoStructure
+    relations : DeviceRelations
     rows : DeviceRows
     """
     caller = type(augmenter).__name__
@@ -71,11 +77,11 @@ def fit_on_device(augmenter, X, method):
     if not isinstance(method, Codes):
         raise _refusal(X, f"{method!r}, without method=Codes(order=...), is")
     table = DeviceTable(X)
-    structure = NoStructure(table.numbers(), augmenter.extrapolation)
+    relations = DeviceRelations(table.numbers(), augmenter.extrapolation)
     source = method.fit(
-        table, structure, augmenter.k_neighbors, None, augmenter.n_jobs, caller
+        table, relations, augmenter.k_neighbors, None, augmenter.n_jobs, caller
     )
-    return structure, DeviceRows(source, table.shape, X.dtype)
+    return relations, DeviceRows(source, table.shape, X.dtype)
 
 
 def _refusal(x, what):
@@ -108,14 +114,14 @@ class DeviceRows:
     def sample(self, n_samples, rng, constraints=None, totals=None, **settings):
         """New rows as a batch; constraints, totals and reports are refused."""
         if totals is not None or settings.get("reports"):
-            raise _refusal(self.source.structure.low, "totals and reports are")
+            raise _refusal(self.source.relations.columns.low, "totals and reports are")
         batches = self.row_sampler(n_samples, constraints).batches(rng, n_samples)
         return Batch(*map(concat, zip(*batches, strict=True))), None
 
     def row_sampler(self, n_samples, constraints=None, drops=False, advice=""):
         """New rows in batches."""
         if constraints is not None:
-            raise _refusal(self.source.structure.low, "constraints are")
+            raise _refusal(self.source.relations.columns.low, "constraints are")
         return replace(self, n_samples=n_samples)
 
     @property
@@ -141,7 +147,8 @@ class DeviceRows:
         drawn = new.codes, new.parents, source.caller, new.weights
         rows = source.embedding.back(source.training.decode(*drawn))
         # A value beyond a limit is reflected, as `lines.reflect` does.
-        xp, low, high = namespace(rows), source.structure.low, source.structure.high
+        columns = source.relations.columns
+        xp, low, high = namespace(rows), columns.low, columns.high
         rows = xp.where(rows < low, low + (low - rows), rows)
         rows = xp.where(rows > high, high + (high - rows), rows)
         return xp.where(rows < low, low, xp.where(rows > high, high, rows))

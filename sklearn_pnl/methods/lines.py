@@ -13,7 +13,7 @@ it stays in every affine subspace (m-flat sub-manifold) that holds them: every l
 equality of the training rows holds.
 The noise alone can leave limits and orders of columns; :class:`LineSource` keeps it
 from that, column by column but for columns that move together. So equalities hold that
-are known (`constraints/structure.py`), and all others only where nothing acts on single
+are known (`control/relations.py`), and all others only where nothing acts on single
 columns: with ``agreed_cells=False`` and without limits.
 """
 
@@ -29,8 +29,8 @@ from sklearn.base import BaseEstimator
 
 from .._utils.arrays import dense, slices
 from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
-from ..control.constraints import ALMOST
-from ..control.value_support import off_steps
+from ..control.feasible_set import FeasibleSet
+from ..control.rounding import discretize, mend
 from ..encoding.table_neighbors import (
     RowSearch,
     SparseRowSearch,
@@ -114,7 +114,7 @@ class Lines(BaseEstimator):
     def fit(
         self,
         table: Any,
-        structure: Any,
+        relations: Any,
         k_neighbors: Any = "auto",
         groups: Any = None,
         n_jobs: int | None = None,
@@ -126,7 +126,7 @@ class Lines(BaseEstimator):
         ----------
         table : Table
             Rows of any container, as they were read.
-        structure : Structure
+        relations : ColumnRelations
             Equalities, orders, limits and steps of the columns.
         k_neighbors : int or "auto", default="auto"
             Partners of a row: a third of the rows, at most 10, and 7 of fewer than 18.
@@ -143,39 +143,58 @@ class Lines(BaseEstimator):
         k = n_partners(m) if k_neighbors == "auto" else k_neighbors
         k = clip_neighbors(k, m, True, table.data_name)
         if table.sparse_rows is not None and not (
-            structure.has_relations or structure.atoms or table.has_missing
+            relations.has_relations or relations.columns.atoms or table.has_missing
         ):
-            return self._fit_sparse(table, structure, k, groups)
+            return self._fit_sparse(table, relations, k, groups)
         cells = table.numbers().astype(np.float64, copy=not table.owned)
         labels = table.labels
-        rows, absent = _filled(cells, structure)
-        levels = separate_levels(rows, labels, structure, k)
-        strata = strata_of(cells, structure.tied, k, groups, levels)
-        search = RowSearch(rows, labels, structure.binary)
-        has_donors = labels is not None or structure.binary.any() or absent is not None
+        rows, absent = _filled(cells, relations)
+        levels = separate_levels(rows, labels, relations, k)
+        strata = strata_of(cells, relations.tied, k, groups, levels)
+        search = RowSearch(rows, labels, relations.columns.binary)
+        has_donors = labels is not None or absent is not None
+        has_donors = bool(has_donors or relations.columns.binary.any())
         return LineSource(
-            rows, absent, cells, structure, self.noise, self.agreed_cells,
-            _limits_of_patterns(cells, strata, structure),
-            _given_with_categories(cells, structure, labels), search,
-            structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
-        )  # fmt: skip
+            rows=rows,
+            absent=absent,
+            cells=cells,
+            relations=relations,
+            settings=self,
+            limits=_limits_of_patterns(cells, strata, relations),
+            following=_given_with_categories(cells, relations, labels),
+            search=search,
+            feasible=FeasibleSet.without_constraints(relations.of_rows(cells)),
+            n_neighbors=k,
+            strata=strata,
+            has_donors=has_donors,
+        )
 
-    def _fit_sparse(self, table, structure, k, groups):
+    def _fit_sparse(self, table, relations, k, groups):
         """The source of rows whose columns have nothing to do with each other."""
         cells, none = table.sparse_rows, np.zeros((len(table), 0))
-        levels = separate_levels(cells, None, structure, k)
+        levels = separate_levels(cells, None, relations, k)
         strata = strata_of(none, slice(0), k, groups, levels)
         # Both are the same but for rounding, and so for ties.
         if table.is_large:
-            search = SparseRowSearch(cells, structure.binary)
+            search = SparseRowSearch(cells, relations.columns.binary)
         else:
-            search = RowSearch(dense(cells), None, structure.binary)
+            search = RowSearch(dense(cells), None, relations.columns.binary)
+        binary = relations.columns.binary
         return SparseLineSource(
-            _columns_kept(cells, ~structure.binary), None, cells, structure,
-            self.noise, self.agreed_cells, None, (), search, structure.of_rows(cells),
-            self.n_candidates, k, strata, bool(structure.binary.any()),
-            _columns_kept(cells, structure.binary),
-        )  # fmt: skip
+            rows=_columns_kept(cells, ~binary),
+            absent=None,
+            cells=cells,
+            relations=relations,
+            settings=self,
+            limits=None,
+            following=(),
+            search=search,
+            feasible=FeasibleSet.without_constraints(relations.of_rows(cells)),
+            n_neighbors=k,
+            strata=strata,
+            has_donors=bool(binary.any()),
+            flags=_columns_kept(cells, binary),
+        )
 
 
 @dataclass(frozen=True)
@@ -190,20 +209,17 @@ class LineSource:
         Cells that are not mixed: missing ones, and atoms of the value support.
     cells : ndarray of shape (m, D)
         The training rows.
-    structure : Structure
+    relations : ColumnRelations
         Of the rows of all classes.
-    noise : float
-        Spread of the noise, that of differences between near rows being 1.
-    agreed_cells : bool
-        Whether cells in which both parents agree get no noise.
+    settings : Lines
+        The parameters of the method.
     limits : ndarray of shape (2, m, D) or None
-        Of new rows from each row; None for those of the structure.
+        Of new rows from each row; None for those of the relations.
     following : tuple of int
         Blocks of two-valued columns that are given with the categories.
     search : RowSearch
-    feasible : Structure
+    feasible : FeasibleSet
         In the units of the rows.
-    n_candidates : int or None
     n_neighbors : int
     strata : list or None
         Rows that are mixed with each other alone.
@@ -214,14 +230,12 @@ class LineSource:
     rows: np.ndarray
     absent: np.ndarray | None
     cells: np.ndarray
-    structure: Any
-    noise: float
-    agreed_cells: bool
+    relations: Any
+    settings: Lines
     limits: np.ndarray | None
     following: tuple
     search: Any
     feasible: Any
-    n_candidates: int | None
     n_neighbors: int
     strata: list | None
     has_donors: bool
@@ -249,7 +263,7 @@ class LineSource:
 
     def batches(self, request, rng, size):
         """New rows, ``size`` at a time."""
-        parents = choose_parents(self.search, request, rng, self.n_candidates)
+        parents = choose_parents(self.search, request, rng, self.settings.n_candidates)
         seed = rng.randint(np.iinfo(np.int32).max)
         # Only for donors: a generator takes a twentieth of the time of a small table.
         coins = RandomState(seed) if request.mutual else None
@@ -262,7 +276,7 @@ class LineSource:
 
     def mix(self, parents, rng, coins):
         """New rows (n, D), and the row (n,) that gives each its categories."""
-        structure, i, j = self.structure, parents.seeds, parents.partners
+        relations, i, j = self.relations, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
         mixed, difference = self.rows[i], self.rows[j]
         difference -= mixed
@@ -277,10 +291,10 @@ class LineSource:
         # The donor's missing cells and atoms, of which nothing follows.
         self._take_absent(rows, donors)
         # Two-valued columns, each block from one parent.
-        chosen = np.where(from_j[:, structure.blocks], j[:, None], i[:, None])
-        binary = self.cells[chosen, np.flatnonzero(structure.binary)]
-        discretize(rows, binary, structure)
-        mend(rows, donors, i, self.cells, structure)
+        chosen = np.where(from_j[:, relations.blocks], j[:, None], i[:, None])
+        binary = self.cells[chosen, np.flatnonzero(relations.columns.binary)]
+        discretize(rows, binary, relations)
+        mend(rows, donors, i, self.cells, relations)
         # Rows that were reset have another donor.
         self._take_absent(rows, donors)
         return rows, donors
@@ -293,7 +307,7 @@ class LineSource:
     def _donors(self, parents, coins):
         """The row (n,) that gives categories, and the blocks (n, b) that j gives."""
         i, j = parents.seeds, parents.partners
-        n_blocks = self.structure.blocks.max(initial=-1) + 1
+        n_blocks = self.relations.blocks.max(initial=-1) + 1
         if parents.mutual is None:
             return i.copy(), np.zeros((len(i), n_blocks), bool)
         coin = coins.uniform(size=(len(i), 1 + n_blocks))
@@ -308,10 +322,10 @@ class LineSource:
 
     def _noise(self, parents, donors, rng):
         """Noise (n, D) of the shape of the neighbourhoods of seeds; None without."""
-        if self.noise == 0 or parents.neighbors.shape[1] == 1:
+        if self.settings.noise == 0 or parents.neighbors.shape[1] == 1:
             return None
         # Zero-sum weights: with them a new row stays an affine combination.
-        weights = zero_sum_weights(parents, self.noise, len(self.rows), rng)
+        weights = zero_sum_weights(parents, self.settings.noise, len(self.rows), rng)
         noise = weights @ self.rows
         if self.absent is not None:
             # sum z_a (x_a - x_d), d the donor, of cells that are there.
@@ -320,7 +334,7 @@ class LineSource:
             noise[:, c] = weights @ (self.rows[:, c] * present)
             noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
             noise[:, c] *= present[donors]
-        c = np.flatnonzero(self.structure.tied)
+        c = np.flatnonzero(self.relations.tied)
         if len(c):
             # Where neighbours agree it is rounding of 1e-17.
             size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
@@ -335,30 +349,33 @@ class LineSource:
     @property
     def reflects(self):
         """Whether noise is changed cell by cell."""
-        free = (self.structure.steps == 0) & ~self.structure.binary
-        return self.agreed_cells or not np.isinf(self.structure.low[free]).all()
+        free = (self.relations.columns.steps == 0) & ~self.relations.columns.binary
+        return (
+            self.settings.agreed_cells
+            or not np.isinf(self.relations.columns.low[free]).all()
+        )
 
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within limits and orders."""
-        structure = self.structure
-        low, high = structure.low, structure.high
+        relations = self.relations
+        low, high = relations.columns.low, relations.columns.high
         if self.limits is not None:
             low, high = self.limits[:, parents.seeds]
         if not self.reflects:
             # Without reflection: one factor a row, so that the row stays affine.
-            s = _room(mixed, noise, None, None, structure.ordered, slice(None))
+            s = _room(mixed, noise, None, None, relations.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
-        if self.agreed_cells:
+        if self.settings.agreed_cells:
             agreed = difference == 0
-            agreed[:, structure.in_equality] = False
+            agreed[:, relations.in_equality] = False
             if self.absent is not None:
                 i, j = parents.seeds, parents.partners
                 agreed &= self.absent[i] == self.absent[j]
             if agreed.any():
                 noise[agreed] = 0
-        tied = np.flatnonzero(structure.tied)
+        tied = np.flatnonzero(relations.tied)
         if len(tied):
-            s = _room(mixed, noise, low, high, structure.ordered, tied)
+            s = _room(mixed, noise, low, high, relations.ordered, tied)
             noise[:, tied] *= folded(s)[:, None]
         rows = noise
         rows += mixed
@@ -392,26 +409,30 @@ class SparseLineSource(LineSource):
 
     def mix(self, parents, rng, coins):
         """New rows (n, D), sparse, and the row (n,) that gives each its flags."""
-        structure, i, j = self.structure, parents.seeds, parents.partners
+        relations, i, j = self.relations, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
         mixed = self.rows[i]
         difference = self.rows[j] - mixed
         step = difference.copy()
         step.data *= np.repeat(parents.position, np.diff(step.indptr))
         rows = mixed + step
-        if self.noise > 0 and parents.neighbors.shape[1] > 1:
-            noise = zero_sum_weights(parents, self.noise, len(self), rng) @ self.rows
-            if self.agreed_cells:
+        if self.settings.noise > 0 and parents.neighbors.shape[1] > 1:
+            noise = (
+                zero_sum_weights(parents, self.settings.noise, len(self), rng)
+                @ self.rows
+            )
+            if self.settings.agreed_cells:
                 noise = noise.multiply(difference != 0)
             rows = (rows + noise).tocsr()
         c = rows.indices
         if self.reflects:
-            reflect(rows.data, structure.low[c], structure.high[c])
-        stepped = np.flatnonzero(structure.steps[c] > 0)
+            reflect(rows.data, relations.columns.low[c], relations.columns.high[c])
+        stepped = np.flatnonzero(relations.columns.steps[c] > 0)
         if len(stepped):
             at = c[stepped]
-            x = structure.rounded(rows.data[stepped], at)
-            rows.data[stepped] = np.clip(x, structure.low[at], structure.high[at])
+            x = relations.columns.rounded(rows.data[stepped], at)
+            columns = relations.columns
+            rows.data[stepped] = np.clip(x, columns.low[at], columns.high[at])
         if self.flags.nnz:
             rows = rows + self._given(i, ~from_j) + self._given(j, from_j)
         rows.sort_indices()
@@ -420,46 +441,11 @@ class SparseLineSource(LineSource):
     def _given(self, parents, gives):
         """Cells of binary columns in the blocks (n, b) that parents (n,) give."""
         block_of = np.zeros(self.rows.shape[1], int)
-        block_of[self.structure.binary] = self.structure.blocks
+        block_of[self.relations.columns.binary] = self.relations.blocks
         flags = self.flags[parents]
         each = np.repeat(np.arange(len(parents)), np.diff(flags.indptr))
         flags.data *= gives[each, block_of[flags.indices]]
         return flags
-
-
-def discretize(rows, binary, structure):
-    """Set cells of two-valued columns and round values to steps, in place.
-
-    Columns that equalities give from discrete ones are computed in the end.
-    """
-    before = rows.copy() if structure.near else None
-    rows[:, structure.binary] = binary
-    stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
-    if len(stepped):
-        part = structure.rounded(rows[:, stepped], stepped)
-        low, high = structure.low[stepped], structure.high[stepped]
-        rows[:, stepped] = np.clip(part, low, high)
-        structure.round_in_order(rows)
-    if structure.near:
-        structure.follow(rows, before)
-    structure.restore(rows)
-
-
-def mend(rows, donors, seeds, cells, structure):
-    """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
-
-    All columns of a relation are reset, since the seeds satisfy it.
-    """
-    broken = structure.breaks(rows)
-    pivots = structure.pivots[structure.is_dependent]
-    pivots = pivots[structure.steps[pivots] > 0]
-    off = off_steps(rows[:, pivots], structure.steps[pivots])
-    broken |= (off > ALMOST).any(axis=1)
-    which = np.flatnonzero(broken)
-    if len(which):
-        c = np.flatnonzero(structure.reset_together)
-        rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
-        donors[which] = seeds[which]
 
 
 def folded(s):
@@ -515,15 +501,15 @@ def _columns_kept(cells, columns):
 # --- cells that are no numbers to mix ---------------------------------------------
 
 
-def _filled(cells, structure):
+def _filled(cells, relations):
     """Rows (m, D) with a number in every cell, and which cells are absent; or None.
 
     A missing cell, and a shared value (atom) that new rows take as it is, is no number
     to mix. Columns that move with others have no atoms.
     """
     absent = np.isnan(cells)
-    free = ~structure.reset_together
-    for column, values in structure.atoms.items():
+    free = ~relations.reset_together
+    for column, values in relations.columns.atoms.items():
         if free[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
     if not absent.any():
@@ -536,8 +522,8 @@ def _filled(cells, structure):
     return np.where(np.isnan(rows), middle, rows), absent
 
 
-def _limits_of_patterns(cells, strata, structure):
-    """Limits (2, m, D) of new rows from each row; None for those of the structure.
+def _limits_of_patterns(cells, strata, relations):
+    """Limits (2, m, D) of new rows from each row; None for those of the relations.
 
     Rows that are mixed only with rows that lack the same cells stay, in columns of
     whole numbers, within the range of these: the age of a child is there only where
@@ -545,25 +531,25 @@ def _limits_of_patterns(cells, strata, structure):
     """
     if not np.isnan(cells).any():
         return None
-    ends = structure.low, structure.high
+    ends = relations.columns.low, relations.columns.high
     limits = np.stack([np.broadcast_to(end, cells.shape) for end in ends])
     for rows, partners in strata:
         # Mixed among themselves.
         if rows is partners:
             ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
-            c = np.flatnonzero((structure.steps > 0) & ~np.isnan(ends[0]))
+            c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(ends[0]))
             limits[:, rows[:, None], c] = np.stack(ends)[:, None, c]
     return limits
 
 
-def _given_with_categories(cells, structure, labels):
+def _given_with_categories(cells, relations, labels):
     """Blocks of two-valued columns that are alike in each level of a category."""
-    flags = np.nan_to_num(cells[:, structure.binary], nan=-np.inf)
+    flags = np.nan_to_num(cells[:, relations.columns.binary], nan=-np.inf)
     given = set()
     for levels in () if labels is None else labels.T:
         _, first, level = np.unique(levels, return_index=True, return_inverse=True)
         alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
-        given |= {*structure.blocks} - {*structure.blocks[~alike]}
+        given |= {*relations.blocks} - {*relations.blocks[~alike]}
     return tuple(sorted(given))
 
 

@@ -33,6 +33,7 @@ from ..control.constraints import (
     read_constraints,
 )
 from ..control.projection import project_rows
+from ..control.rounding import restore
 from ..control.sum_projection import project_to_totals
 from ..control.totals import Totals
 from ..control.weights import effective_size
@@ -48,15 +49,15 @@ BATCH_CELLS = 2**19
 _FAR = 1e-6
 
 
-def fit_rows(method, table, structure, k_neighbors, groups, n_jobs, caller):
+def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
     """Fit a method to rows: all rows, or the rows of a class.
 
     Parameters
     ----------
     method : Lines or Codes
     table : Table
-    structure : Structure
-        The structure of the rows of all classes.
+    relations : ColumnRelations
+        The relations of the rows of all classes.
     k_neighbors : int or "auto"
     groups : ndarray of shape (m,) or None
         The group of each row; only rows of one group are mixed.
@@ -68,13 +69,13 @@ def fit_rows(method, table, structure, k_neighbors, groups, n_jobs, caller):
     -------
     rows : FittedRows
     """
-    warn_extreme_values(table, structure.least, structure.most)
+    warn_extreme_values(table, relations.columns.least, relations.columns.most)
     if groups is not None and len(groups) > 1 and np.bincount(groups).max() == 1:
         warn_user(
             f"{table.data_name}: each row is a group of its own, and rows of different "
             "groups are not mixed: all new rows are copies."
         )
-    source = method.fit(table, structure, k_neighbors, groups, n_jobs, caller)
+    source = method.fit(table, relations, k_neighbors, groups, n_jobs, caller)
     return FittedRows(source, table.without_rows(), n_jobs, caller)
 
 
@@ -177,7 +178,7 @@ class RowSampler:
         The source of the method; see ``methods.source``.
     table : Table
         Without its rows.
-    feasible : Structure
+    feasible : FeasibleSet
         What each row is to satisfy.
     request : Request
     drops : bool
@@ -223,7 +224,8 @@ class RowSampler:
     @property
     def projects(self):
         """Whether new rows are projected onto what is asked, or kept."""
-        is_off = len(self.feasible.equalities) and not self.source.keeps_equalities
+        equalities = self.feasible.relations.equalities
+        is_off = len(equalities) and not self.source.keeps_equalities
         return bool(len(self.feasible.constraints) or is_off)
 
     def _batches(self, rng, size, kept):
@@ -282,13 +284,13 @@ class RowSampler:
         """
         training = self.training_rows
         numbers, parents, weights, donors = (part.copy() for part in batch)
-        b, ranges = feasible.binary, feasible.ranges
+        b, ranges = feasible.columns.binary, feasible.columns.ranges
         asked = replace(feasible.constraints, ranges=ranges)
         flags = numbers[:, b]
-        off = (flags != feasible.low[b]) & (flags != feasible.high[b])
+        off = (flags != feasible.columns.low[b]) & (flags != feasible.columns.high[b])
         infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
         violated = feasible.system().violations(numbers)
-        equal, others = np.split(violated, [len(feasible.equalities)], axis=1)
+        equal, others = np.split(violated, [len(feasible.relations.equalities)], axis=1)
         bad = moved & (feasible.breaks(numbers) | equal.any(axis=1))
         bad |= infeasible | others.any(axis=1)
         units = np.where(ranges > 0, ranges, 1)
@@ -324,11 +326,11 @@ class RowSampler:
 
         Zeros that all parents share, and two-valued columns.
         """
-        structure = self.source.structure
+        relations = self.source.relations
         zero = batch.numbers == 0
         for parents in batch.parents.T:
             zero &= self.training_rows[parents] == 0
-        zero[:, structure.binary] = True
+        zero[:, relations.columns.binary] = True
         return zero
 
     @cached_property
@@ -368,8 +370,8 @@ def sample_with_totals(sampler, rng, totals):
     if sampler.drops:
         raise ValueError("Totals are of all rows: pass infeasible='raise'.")
     source, table, request = sampler.source, sampler.table, sampler.request
-    numbers, binary = sampler.training_rows, source.structure.binary
-    discrete = source.structure.discrete
+    numbers, binary = sampler.training_rows, source.relations.columns.binary
+    discrete = source.relations.discrete
     asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
     if asked.counted and not source.can_count:
         raise ValueError(
@@ -398,10 +400,11 @@ def sample_with_totals(sampler, rng, totals):
     achieved = asked.achieved(sampler.as_returned(moved), seeds)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
-    room[: len(asked.sums)] = asked.sums.tolerance(sampler.feasible.table.precision)
+    precision = sampler.feasible.columns.table.precision
+    room[: len(asked.sums)] = asked.sums.tolerance(precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
-    ranges = sampler.feasible.ranges
+    ranges = sampler.feasible.columns.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
@@ -461,26 +464,27 @@ def _misses_for_good(sampler, numbers):
     constraints = sampler.feasible.constraints
     if constraints.lower.ndim > 1:
         return np.zeros(len(numbers), bool)
-    movable = ~sampler.source.structure.discrete
+    movable = ~sampler.source.relations.discrete
     is_about = ~(constraints.coefficients[:, movable] != 0).any(axis=1)
     return constraints.select(is_about).violations(numbers).any(axis=1)
 
 
 def _moved(sampler, asked, batch, numbers):
     """Copy two-valued columns of donors, then project all rows onto the sums."""
-    structure, feasible = sampler.source.structure, sampler.feasible
+    relations, feasible = sampler.source.relations, sampler.feasible
     rows = batch.numbers.copy()
     if asked.counted:
         # They may be counted, or follow from categories that are.
-        rows[:, structure.binary] = numbers[batch.donors][:, structure.binary]
-    structure.restore(rows)
-    broken = np.flatnonzero(structure.breaks(rows))
-    columns = np.flatnonzero(structure.reset_together)
+        binary = relations.columns.binary
+        rows[:, binary] = numbers[batch.donors][:, binary]
+    restore(rows, relations)
+    broken = np.flatnonzero(relations.breaks(rows))
+    columns = np.flatnonzero(relations.reset_together)
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(asked.sums):
         return rows
     # Cells of donors stay as they are.
-    fixed = structure.binary
+    fixed = relations.columns.binary
     avoid = sampler.fixed_cells(batch._replace(numbers=rows))
     return project_to_totals(
         rows, asked.sums_of(rows), feasible, fixed=fixed, avoid=avoid

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from sklearn_pnl.control import LinearConstraints
-from sklearn_pnl.control.relations import Structure
+from sklearn_pnl.control.feasible_set import FeasibleSet
+from sklearn_pnl.control.relations import ColumnRelations
 
 
 def linear(a, lower, upper, names=None):
@@ -25,11 +26,11 @@ def types(d, precision=1e-16, names="abcdefghij"):
     return SimpleNamespace(feature_names=names, precision=precision, type_ends=ends)
 
 
-def structure_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
+def set_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
                  equalities=None, orders=(), constraints=None):  # fmt: skip
     table = types(X.shape[1], precision)
     steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
     nothing = LinearConstraints.empty(table.feature_names)
-    asked = equalities or nothing, constraints or nothing
-    keeps = Structure.plain(table, X, steps, *asked, low, high)
-    return replace(keeps, orders=np.array(orders, int).reshape(-1, 2))
+    relations = ColumnRelations.plain(table, X, steps, equalities or nothing, low, high)
+    relations = replace(relations, orders=np.array(orders, int).reshape(-1, 2))
+    return FeasibleSet(relations, constraints or nothing)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import linear, structure_of, types
+from _sets import linear, set_of, types
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +25,7 @@ def rows():
 
 @pytest.fixture
 def whole(rows):
-    return structure_of(
+    return set_of(
         rows, low=0, high=30, steps=0.01, equalities=linear([1, 1, -1], 0, 0),
         orders=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
     )  # fmt: skip
@@ -47,10 +47,9 @@ def test_rows_that_keep_everything_pass(rows, whole):
 )
 def test_what_fails_is_named_with_its_row(rows, whole, cell, value, message):
     rows[cell] = value
-    whole = replace(
-        whole, constraints=linear(np.empty((0, 3)), [], []),
-        equalities=linear(np.empty((0, 3)), [], []),
-    )  # fmt: skip
+    nothing = linear(np.empty((0, 3)), [], [])
+    relations = replace(whole.relations, equalities=nothing)
+    whole = replace(whole, constraints=nothing, relations=relations)
     with pytest.warns(ConvergenceWarning) as told:
         audit_rows(rows, whole, "sample")
     messages = " ".join(str(one.message) for one in told)
@@ -66,12 +65,10 @@ def test_missed_constraints_and_equalities_raise_an_error(rows, whole):
     asked = linear(
         [1, 1, 1], [[3.5], [12.0], [21.0], [30.0]], [[3.5], [12.0], [21.0], [30.0]]
     )
-    whole = structure_of(counts, steps=1, precision=0, constraints=asked)
+    whole = set_of(counts, steps=1, precision=0, constraints=asked)
     with pytest.raises(Infeasibility, match="row 0 misses a . b . c by 0.5"):
         audit_rows(counts, whole, "sample")
-    whole = structure_of(
-        counts, steps=1, precision=0, equalities=linear([2, -1, 0], 0, 0)
-    )
+    whole = set_of(counts, steps=1, precision=0, equalities=linear([2, -1, 0], 0, 0))
     with pytest.raises(Infeasibility, match="row 0 misses b = 2 a by 1"):
         audit_rows(counts, whole, "sample")
 
@@ -80,7 +77,8 @@ def test_types_may_round(rows, whole):
     single = rows.astype(np.float32).astype(np.float64)
     with pytest.raises(Infeasibility, match="misses c = a . b"):
         audit_rows(single, whole, "sample")
-    whole = replace(whole, table=types(3, 2.0**-24), steps=np.zeros(3))
+    columns = replace(whole.columns, table=types(3, 2.0**-24), steps=np.zeros(3))
+    whole = replace(whole, relations=replace(whole.relations, columns=columns))
     audit_rows(single, whole, "sample")
 
 
@@ -129,7 +127,7 @@ def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     data = linear([1, 1, -1], 0, 0)
     asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
     limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
-    one = structure_of(rows, **limits, constraints=asked)
+    one = set_of(rows, **limits, constraints=asked)
     why = explain_infeasible(rows, infeasible, one)
     assert str(why).startswith(
         "Row 7 cannot satisfy all constraints: a + b must be 50 to 60, but rows within "
@@ -138,7 +136,7 @@ def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     assert why.row == 7
     # Each alone can be had.
     both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
-    one = structure_of(rows, **limits, constraints=both)
+    one = set_of(rows, **limits, constraints=both)
     why = explain_infeasible(rows, infeasible, one)
     assert "that satisfy 5 <= a <= 6 can only have 5 to 16" in str(why)
     assert "at least 1. Request 5, or leave out" in str(why)

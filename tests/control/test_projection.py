@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import linear, structure_of
+from _sets import linear, set_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.control.base_rows import condition_weights, near_rows
-from sklearn_pnl.control.projection import nearest_rows, project_rows, round_to_steps
+from sklearn_pnl.control.projection import nearest_rows, project_rows
+from sklearn_pnl.control.rounding import round_to_steps
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -62,7 +63,7 @@ def test_the_chi_square_distance_in_closed_form(seed):
     total = linear([1, 0.01, 1, 100], 0, 0)
     wanted = rng.uniform(5, 30, size=(50, 1))
     asked = linear([1, 0.01, 1, 100], wanted, wanted)
-    whole = structure_of(X, constraints=asked)
+    whole = set_of(X, constraints=asked)
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     w = ((X - X.min(axis=0)) / np.ptp(X, axis=0) + 1) * np.ptp(X, axis=0) ** 2
@@ -78,7 +79,7 @@ def test_rows_that_are_feasible_stay_to_the_bit_and_weak_inequalities_are_met():
     X = np.column_stack([paid, paid + rng.normal(0, 20, 300).round(2)])
     X[::7, 1] = np.nan
     price = linear([-1, 1], 0, np.inf)
-    whole = structure_of(X, steps=0.01, constraints=price)
+    whole = set_of(X, steps=0.01, constraints=price)
     rows, unmet = project_rows(X, whole)
     ok = ~(X[:, 0] > X[:, 1])
     assert not unmet.any()
@@ -88,7 +89,7 @@ def test_rows_that_are_feasible_stay_to_the_bit_and_weak_inequalities_are_met():
     assert_array_equal(np.isnan(rows), np.isnan(X))
     cents = 100 * rows[~np.isnan(rows)]
     assert np.abs(cents - np.rint(cents)).max() < 1e-6
-    free, _ = project_rows(X, structure_of(X, constraints=price))
+    free, _ = project_rows(X, set_of(X, constraints=price))
     assert not np.any(free[:, 0] > free[:, 1])
 
 
@@ -97,7 +98,7 @@ def test_orders_of_the_data_join_where_moves_break_them():
     X = np.sort(rng.gamma(2.0, size=(200, 3)), axis=1)
     asked = linear([1, 0, 0], 3, np.inf)
     orders = [(0, 1), (1, 2)]
-    whole = structure_of(X, orders=orders, constraints=asked)
+    whole = set_of(X, orders=orders, constraints=asked)
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     assert rows[:, 0].min() == 3
@@ -106,7 +107,7 @@ def test_orders_of_the_data_join_where_moves_break_them():
     assert_array_equal(rows[same], X[same])
     # Orders give way to what is asked: the audit names them then.
     low = linear([[1, 0, 0], [0, 0, 1]], [3, -np.inf], [np.inf, 1])
-    rows, unmet = project_rows(X, structure_of(X, orders=orders, constraints=low))
+    rows, unmet = project_rows(X, set_of(X, orders=orders, constraints=low))
     assert not unmet.any()
     assert np.all(rows[:, 0] > rows[:, 2])
 
@@ -117,16 +118,16 @@ def test_missing_cells_meet_inequalities_and_not_equalities():
     given[1, 1] = given[2, 2] = np.nan
     data = linear([1, 1, -1], 0, 0)
     # An equality of the data says nothing about rows that lack a cell.
-    rows, unmet = project_rows(given, structure_of(X, equalities=data))
+    rows, unmet = project_rows(given, set_of(X, equalities=data))
     assert_array_equal(rows, given)
     # One that is asked for does.
     asked = linear([[1, 1, 0]], 3, 3)
-    rows, unmet = project_rows(given, structure_of(X, constraints=asked))
+    rows, unmet = project_rows(given, set_of(X, constraints=asked))
     assert not unmet.any()
     assert_allclose(rows[:, :2].sum(axis=1), 3)
     assert np.isnan(rows[2, 2])
     single = linear([[0, 1, 0]], 7, 7)
-    rows, _ = project_rows(given, structure_of(X, constraints=single))
+    rows, _ = project_rows(given, set_of(X, constraints=single))
     assert_array_equal(rows[:, 1], np.full(6, 7.0))
 
 
@@ -136,10 +137,10 @@ def test_held_cells_move_only_where_nothing_else_meets_what_is_asked():
     fixed = np.zeros(X.shape, bool)
     fixed[:, 0] = True
     total = linear([1, 1, 1], 20, 20)
-    rows, unmet = project_rows(X, structure_of(X, constraints=total), fixed)
+    rows, unmet = project_rows(X, set_of(X, constraints=total), fixed)
     assert not unmet.any()
     assert_array_equal(rows[:, [0, 2]], X[:, [0, 2]])
-    whole = structure_of(X, high=[20, 10, 20], constraints=total)
+    whole = set_of(X, high=[20, 10, 20], constraints=total)
     rows, unmet = project_rows(X, whole, fixed)
     assert not unmet.any()
     assert_allclose(rows.sum(axis=1), 20)
@@ -153,7 +154,7 @@ def test_rows_out_of_reach_are_told_and_the_others_met():
         [[1.0], [9.0], [1.5], [1.0], [-1.0]],
         [[1.0], [9.0], [1.5], [1.0], [-1.0]],
     )
-    rows, unmet = project_rows(X, structure_of(X, low=0, high=1, constraints=asked))
+    rows, unmet = project_rows(X, set_of(X, low=0, high=1, constraints=asked))
     assert_array_equal(unmet, [False, True, False, False, True])
     assert_allclose(rows[~unmet].sum(axis=1), asked.lower[~unmet, 0], atol=1e-9)
     assert np.all((rows >= 0) & (rows <= 1))
@@ -204,7 +205,7 @@ def test_values_without_room_for_a_step_stay_and_floats_make_up_for_whole_number
     X = np.array([[1.0, 4.0, 5.0], [3.0, 2.5, 5.5], [2.0, 8.25, 10.25]])
     data = linear([1, 1, -1], 0, 0)
     asked = linear([0, 0, 1], 7.7, 7.7)
-    whole = structure_of(X, steps=[1, 0, 0], precision=[0, 1e-16, 1e-16],
+    whole = set_of(X, steps=[1, 0, 0], precision=[0, 1e-16, 1e-16],
                          equalities=data, constraints=asked)  # fmt: skip
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
@@ -212,7 +213,7 @@ def test_values_without_room_for_a_step_stay_and_floats_make_up_for_whole_number
     assert_array_equal(rows[:, 2], np.full(3, 7.7))
     assert_allclose(rows[:, 0] + rows[:, 1], 7.7)
     off_steps = linear([[0, 0, 1]], 7.123, 7.123)
-    cents = structure_of(X, steps=0.01, equalities=data, constraints=off_steps)
+    cents = set_of(X, steps=0.01, equalities=data, constraints=off_steps)
     rows, unmet = project_rows(X, cents)
     assert_array_equal(rows[:, 2], np.full(3, 7.123))
     assert_allclose(rows[:, 0] + rows[:, 1], 7.123)

@@ -12,7 +12,8 @@ from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._utils.blocks import random_order
 from sklearn_pnl.control import ColumnConstraint, find_equalities
 from sklearn_pnl.control.equalities import echelon, search_equalities
-from sklearn_pnl.control.relations import find_orders, find_structure
+from sklearn_pnl.control.relations import find_orders, find_relations
+from sklearn_pnl.control.rounding import restore
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = [0, 1, 2]
@@ -21,7 +22,7 @@ SEEDS = [0, 1, 2]
 def relations(X, extrapolation=0.0):
     X = np.asarray(X, dtype=float)
     table = read_table(TableReader(None), X, missing=True)
-    return find_structure(table, None, extrapolation, "auto")
+    return find_relations(table, None, extrapolation, "auto")
 
 
 def equalities(X, priority=None):
@@ -115,9 +116,10 @@ def test_pivots_are_columns_that_may_depend():
     assert_allclose(np.abs(found.coefficients[whole, :3]), [[60, 1, 1]])
     assert found.pivots[whole][0] in (1, 2)
     kept = relations(X)
-    kept = replace(kept, steps=np.array([1.0, 1, 1, 0, 0]))
+    columns = replace(kept.columns, steps=np.array([1.0, 1, 1, 0, 0]))
+    kept = replace(kept, columns=columns)
     rows = X + rng.integers(0, 3, (80, 1))
-    kept.restore(rows)
+    restore(rows, kept)
     assert_allclose(kept.equalities.residual(rows), 0, atol=1e-12 * rows.max())
 
 
@@ -252,8 +254,14 @@ def test_relations_and_bounds_do_not_depend_on_the_sorting(seed):
         assert (new.min() >= X.min()).all()
         assert (new.max() <= X.max()).all()
         assert (new["total"] == new["wage"] + new["bonus"]).all()
-        kept = augmenter._structure
-        tied = kept.in_equality, kept.pivots, kept.orders, kept.binary, kept.blocks
+        kept = augmenter._relations
+        tied = (
+            kept.in_equality,
+            kept.pivots,
+            kept.orders,
+            kept.columns.binary,
+            kept.blocks,
+        )
         near = [(pivot, a.tolist()) for pivot, a in kept.near]
         told = augmenter.equalities_, augmenter.orders_, near
         found.add(str([*told, *(part.tolist() for part in tied)]))
@@ -349,7 +357,7 @@ def test_what_is_near_in_few_rows_is_dependent(seed):
     X[["a", "b", "c"]] = rng.multinomial(100, [0.2, 0.3, 0.5], 15)
     X[["x", "y"]] = rng.normal(size=(15, 2))
     augmenter = PNLAugmenter().fit(X)
-    kept = augmenter._structure
+    kept = augmenter._relations
     assert kept.in_equality[[pivot for pivot, _ in kept.near]].all()
     new = augmenter.sample(200, random_state=0)
     assert (new.min() >= X.min()).all()
@@ -451,7 +459,7 @@ def test_missing_cells_say_nothing_about_orders():
 def blocks(X):
     """Sets of the two-valued columns that go together."""
     found = relations(X)
-    columns = np.flatnonzero(found.binary)
+    columns = np.flatnonzero(found.columns.binary)
     return {
         frozenset(columns[found.blocks == b].tolist()) for b in np.unique(found.blocks)
     }
@@ -501,10 +509,10 @@ def test_limits_are_those_of_all_rows_widened():
     X = np.column_stack([gamma(0, 30) * 1e6, np.tile([2.0, 5.0], 15), np.ones(30)])
     found = relations(X, extrapolation=0.5)
     room = 0.5 * np.ptp(X[:, 0])
-    assert_allclose(found.low, [X[:, 0].min() - room, 2, 1])
-    assert_allclose(found.high, [X[:, 0].max() + room, 5, 1])
+    assert_allclose(found.columns.low, [X[:, 0].min() - room, 2, 1])
+    assert_allclose(found.columns.high, [X[:, 0].max() + room, 5, 1])
     without = relations(X, extrapolation=None)
-    assert np.isinf([without.low[0], without.high[0]]).all()
+    assert np.isinf([without.columns.low[0], without.columns.high[0]]).all()
 
 
 def test_equalities_hold_in_all_rows_that_have_their_columns():

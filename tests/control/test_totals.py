@@ -3,15 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import linear, structure_of
+from _sets import linear, set_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl.control import column_total
 from sklearn_pnl.control.base_rows import choose_seeds, parent_weights
+from sklearn_pnl.control.rounding import multiples
 from sklearn_pnl.control.sum_projection import Sums, project_to_totals
 from sklearn_pnl.control.totals import Totals
-from sklearn_pnl.control.value_support import multiples
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = range(5)
@@ -49,17 +49,17 @@ def settings(rows, kind="floats", **others):
     }  # fmt: skip
     keeps |= others
     precision = np.where(np.asarray(keeps["steps"]) == 1, 0, 1e-16)
-    return structure_of(rows, **keeps, precision=precision)
+    return set_of(rows, **keeps, precision=precision)
 
 
 def check_rows(rows, start, keeps):
-    assert np.all(rows >= keeps.low) and np.all(rows <= keeps.high)
-    gap = np.abs(keeps.equalities.residual(rows))
+    assert np.all(rows >= keeps.columns.low) and np.all(rows <= keeps.columns.high)
+    gap = np.abs(keeps.relations.equalities.residual(rows))
     assert gap.max(initial=0) <= 1e-11 * np.abs(start).max()
-    first, second = keeps.orders.T
+    first, second = keeps.relations.orders.T
     assert np.all(rows[:, first] <= rows[:, second])
-    on_steps = np.flatnonzero(keeps.steps)
-    steps, values = keeps.steps[on_steps], rows[:, on_steps]
+    on_steps = np.flatnonzero(keeps.columns.steps)
+    steps, values = keeps.columns.steps[on_steps], rows[:, on_steps]
     assert_array_equal(values, multiples(np.rint(values / steps), steps))
 
 
@@ -120,7 +120,7 @@ def test_moves_are_those_of_a_general_solver(seed, n_sums, is_tied):
     coefficients = np.array([[0, 1.0, 0, 0.5], [1, 0, 1.0, 0]])[:n_sums]
     sums = as_sums(coefficients, coefficients @ start.sum(axis=0) * [1.3, 0.8][:n_sums])
     ranges = np.ptp(start, axis=0)
-    keeps = structure_of(start, low=low, high=high, equalities=linear(a, 0, 0))
+    keeps = set_of(start, low=low, high=high, equalities=linear(a, 0, 0))
     rows = project_to_totals(start, sums, keeps)
     assert sums.share_missed(rows).max() <= 1e-11
     weights = chi_square(start, ranges)
@@ -134,7 +134,7 @@ def test_sums_without_limits_have_the_closed_form_of_calibrated_values():
     rng = np.random.default_rng(0)
     start, t = rng.normal(size=(50, 3)), rng.normal(size=(2, 3))
     sums, ranges = as_sums(t, [3.0, -1.0]), np.ptp(start, axis=0)
-    rows = project_to_totals(start, sums, structure_of(start))
+    rows = project_to_totals(start, sums, set_of(start))
     weights = chi_square(start, ranges)
     z = np.linalg.solve((t * weights.sum(axis=0)) @ t.T, sums.lower - sums.of(start))
     assert_allclose(rows, start + weights * (z @ t), rtol=1e-9, atol=1e-9)
@@ -148,7 +148,7 @@ def test_totals_of_large_columns_that_ask_for_sums_of_small_ones():
     target[3] = target[0] + target[1]
     sums = as_sums(np.eye(4)[[0, 3]], target[[0, 3]])
     a = np.array([[1.0, 1, 0, -1]])
-    keeps = structure_of(
+    keeps = set_of(
         start, low=0.0, high=2 * start.max(axis=0), equalities=linear(a, 0, 0)
     )
     rows = project_to_totals(start, sums, keeps)
@@ -189,8 +189,8 @@ def test_whole_numbers_by_largest_remainder_are_within_a_step(seed):
     total = start[:, 0].sum() + 333
     limits = {"low": 0.0, "high": 100.0}
     sums = as_sums([[1, 0]], [total])
-    real = project_to_totals(start, sums, structure_of(start, **limits))
-    keeps = structure_of(start, **limits, steps=1, precision=0)
+    real = project_to_totals(start, sums, set_of(start, **limits))
+    keeps = set_of(start, **limits, steps=1, precision=0)
     whole = project_to_totals(start, sums, keeps)
     assert whole[:, 0].sum() == total
     assert np.abs(whole - real).max() <= 1

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
 
 from sklearn_pnl import PNLAugmenter
-from sklearn_pnl.control.relations import find_structure
+from sklearn_pnl.control.relations import find_relations
 from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
 from sklearn_pnl.frames import TableReader, read_table
 from sklearn_pnl.methods.lines import Lines, LineSource
@@ -149,14 +149,14 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
     free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
     X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
-    found = find_structure(read_table(TableReader(None), X), None, 0.0, "auto")
+    found = find_relations(read_table(TableReader(None), X), None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
     state, search = np.random.RandomState, RowSearch(X)
+    settings = Lines(0.6, agreed_cells=agreed_cells, n_candidates=None)
     lines = LineSource(
-        X, None, X, found, 0.6, agreed_cells, None, (), search, found, None, 7, None,
-        False,
-    )  # fmt: skip
+        X, None, X, found, settings, None, (), search, None, 7, None, False
+    )
     parents = choose_parents(search, Request(300, 7), state(seed))
     new, donors = lines.mix(parents, state(seed), state(0))
     slow = draw_slow(
@@ -231,18 +231,18 @@ def test_rare_levels_are_mixed_with_all_rows():
     rng = np.random.default_rng(0)
     level = np.repeat([0, 1, 2], [30, 30, 1])
     X = np.column_stack([rng.normal(size=(61, 3)), 10.0 * level])
-    labels, structure = (
+    labels, relations = (
         level[:, None],
-        find_structure(read_table(TableReader(None), X), None, 0.0, "auto"),
+        find_relations(read_table(TableReader(None), X), None, 0.0, "auto"),
     )
-    levels = separate_levels(X, labels, structure, 10)
+    levels = separate_levels(X, labels, relations, 10)
     assert_array_equal(levels, np.where(level < 2, level + 1, -1))
-    strata = strata_of(X, structure.tied, 10, None, levels)
+    strata = strata_of(X, relations.tied, 10, None, levels)
     assert [(len(rows), len(others)) for rows, others in strata] == [
         (30, 30), (30, 30), (1, 61)
     ]  # fmt: skip
     unrelated = rng.permutation(level)[:, None]
-    assert separate_levels(X, unrelated, structure, 10) is None
+    assert separate_levels(X, unrelated, relations, 10) is None
 
 
 # --- distribution -----------------------------------------------------------------

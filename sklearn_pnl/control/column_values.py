@@ -1,0 +1,91 @@
+"""The values that columns can take: types, bounds, steps and resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.blocks import ends_seen
+from .rounding import on_steps
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """The values that the columns (D,) of training rows take.
+
+    Attributes
+    ----------
+    table : Table
+        Names and types of the columns.
+    low, high : ndarray of shape (D,)
+        Bounds of new values; infinite for no bound.
+    least, most : ndarray of shape (D,)
+        Least and greatest observed value, 0 if there is none. Distances are measured
+        in units of their difference.
+    steps : ndarray of shape (D,)
+        Numbers of which all values are multiples: 1 for integers, 0.01 for cents, 0 for
+        columns without steps.
+    binary : ndarray of bool of shape (D,)
+        Binary columns: new rows copy the value of a parent.
+    support : ValueSupport or None
+        Resolution and atoms of the columns.
+    """
+
+    table: Any
+    low: NDArray
+    high: NDArray
+    least: NDArray
+    most: NDArray
+    steps: NDArray
+    binary: NDArray
+    support: Any = None
+
+    def of_rows(self, rows):
+        """Return the columns in units of the ranges of some rows (m, D).
+
+        A column with one value in all training rows keeps that value, whatever the
+        extrapolation.
+        """
+        has_one, (least, most) = self.least == self.most, ends_seen(rows)
+        low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
+        return replace(self, low=low, high=high, least=least, most=most)
+
+    @property
+    def is_whole(self):
+        """The mask (D,) of columns with an integer type, which hold only integers."""
+        return (self.steps > 0) & (self.table.precision == 0)
+
+    @cached_property
+    def ranges(self):
+        """The unit (D,) of each column: its range in the rows."""
+        return self.most - self.least
+
+    @property
+    def atoms(self):
+        """Values by column that many rows share, and that new rows copy unchanged."""
+        return {} if self.support is None else self.support.atoms
+
+    @property
+    def has_resolution(self):
+        """Whether a column has a resolution that is coarser than its steps."""
+        return self.support is not None and bool((self.support.widths > 1).any())
+
+    @property
+    def sizes(self):
+        """The distance (D,) of neighbouring values; 0 for columns without steps."""
+        return self.steps if self.support is None else self.steps * self.support.widths
+
+    def rounded(self, values, columns, to=np.rint):
+        """Round values (n, c) of columns on steps to the resolution of the columns."""
+        grid = ()
+        if self.support is not None:
+            grid = self.support.widths[columns], self.support.origins[columns]
+        return on_steps(values, self.steps[columns], to, *grid)
+
+    def beyond(self, rows):
+        """Return the mask (n,) of rows (n, D) with a value outside the bounds."""
+        return ((rows < self.low) | (rows > self.high)).any(axis=1)

@@ -1,0 +1,116 @@
+"""What a new row must satisfy: relations between columns, and constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .constraints import ALMOST, LinearConstraints
+from .relations import ColumnRelations
+from .rounding import off_steps
+
+
+@dataclass(frozen=True)
+class FeasibleSet:
+    """The set of rows that satisfy relations between columns and constraints.
+
+    Attributes
+    ----------
+    relations : ColumnRelations
+        Relations of the training rows, in the units of the rows of a class.
+    constraints : LinearConstraints
+        Requested constraints, the same for all rows or with one value per row.
+    """
+
+    relations: ColumnRelations
+    constraints: LinearConstraints
+
+    @classmethod
+    def without_constraints(cls, relations):
+        """Return the set of rows that satisfy relations only."""
+        names = relations.columns.table.feature_names
+        return cls(relations, LinearConstraints.empty(names))
+
+    @property
+    def columns(self):
+        """The values of the columns."""
+        return self.relations.columns
+
+    def take_rows(self, rows):
+        """Return the set for some of the rows that constraints have values for."""
+        return replace(self, constraints=self.constraints.take_rows(rows))
+
+    def resolutions(self):
+        """Return the set, and the same set without a resolution if there is one."""
+        if not self.columns.has_resolution:
+            return [self]
+        columns = replace(self.columns, support=None)
+        return [self, replace(self, relations=replace(self.relations, columns=columns))]
+
+    def weights(self, rows, fixed, offset=1.0):
+        """Compute weights (n, D) of the squares of moves; 0 for fixed cells.
+
+        A column without a range has the size of its values instead.
+        """
+        ranges = self.columns.ranges
+        unit = np.where(ranges > 0, ranges, np.abs(rows))
+        unit = np.where(unit > 0, unit, 1.0)
+        # Not 0, so that no drawn value is stuck by its place.
+        measure = np.maximum((rows - self.columns.least) / unit + offset, 1e-6)
+        return np.where(fixed, 0.0, measure * unit**2)
+
+    def breaks(self, rows):
+        """Return the mask (n,) of rows that are out of bounds or out of order."""
+        return self.relations.breaks(rows)
+
+    def may_break(self, rows):
+        """Return the numbers of sparse rows with a cell off its bounds or steps."""
+        x, c, columns = rows.data, rows.indices, self.columns
+        off = (x < columns.low[c]) | (x > columns.high[c])
+        stepped = np.flatnonzero(columns.steps[c] > 0)
+        off[stepped] |= off_steps(x[stepped], columns.steps[c[stepped]]) > ALMOST
+        first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
+        return np.unique(first - 1)
+
+    def split_bounds(self, n):
+        """Return bounds (n, D) of cells, and the set without constraints of one column.
+
+        Constraints of one column become bounds. If a constraint contradicts the bounds
+        of its column, the lower bound exceeds the upper bound.
+        """
+        low, high = (
+            np.tile(end, (n, 1)) for end in (self.columns.low, self.columns.high)
+        )
+        asked = self.constraints
+        is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
+        for k in np.flatnonzero(is_single):
+            j = int(np.flatnonzero(asked.coefficients[k])[0])
+            ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
+            below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
+            low[:, j] = np.maximum(low[:, j], below)
+            high[:, j] = np.minimum(high[:, j], above)
+        return low, high, replace(self, constraints=asked.select(~is_single))
+
+    def system(self, orders=None, gaps=None):
+        """Return equalities, constraints and the orders of a mask (m,) as one system.
+
+        Rows are free from all conditions on their missing cells ``gaps`` (n, D), if
+        gaps are given.
+        """
+        # Columns that are constant in a class keep their range in all rows.
+        equalities, ranges = self.relations.equalities, self.columns.ranges
+        of_all = ranges if equalities.ranges is None else equalities.ranges
+        units = np.where(ranges > 0, ranges, of_all)
+        system = replace(equalities.stack(self.constraints), ranges=units)
+        if orders is not None and orders.any():
+            p, q = self.relations.orders[orders].T
+            cells = np.eye(len(units))
+            ends = np.zeros(len(p)), np.full(len(p), np.inf)
+            below = LinearConstraints(cells[q] - cells[p], *ends, system.feature_names)
+            system = system.stack(below)
+        if gaps is None or not gaps.any():
+            return system
+        lacks = gaps @ (system.coefficients != 0).T
+        lower = np.where(lacks, -np.inf, system.lower)
+        return replace(system, lower=lower, upper=np.where(lacks, np.inf, system.upper))

@@ -1,0 +1,216 @@
+"""Round values to the steps and the resolution of columns, and keep relations.
+
+``discretize`` rounds new rows and recomputes the columns that depend on rounded
+columns; ``mend`` resets rows in which rounding breaks a relation. ``round_to_steps``
+rounds rows that a projection moved, so that their sums are kept.
+"""
+
+import numpy as np
+
+from .constraints import ALMOST
+
+# --- new rows -------------------------------------------------------------------------
+
+
+def discretize(rows, binary, relations):
+    """Set cells of two-valued columns and round values to steps, in place.
+
+    Columns that equalities give from discrete ones are computed in the end.
+    """
+    columns, before = relations.columns, rows.copy() if relations.near else None
+    rows[:, columns.binary] = binary
+    stepped = np.flatnonzero((columns.steps > 0) & ~columns.binary)
+    if len(stepped):
+        part = columns.rounded(rows[:, stepped], stepped)
+        low, high = columns.low[stepped], columns.high[stepped]
+        rows[:, stepped] = np.clip(part, low, high)
+        round_in_order(rows, relations)
+    if relations.near:
+        follow(rows, before, relations)
+    restore(rows, relations)
+
+
+def mend(rows, donors, seeds, cells, relations):
+    """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
+
+    All columns of a relation are reset, since the seeds satisfy it.
+    """
+    columns, broken = relations.columns, relations.breaks(rows)
+    pivots = relations.pivots[relations.is_dependent]
+    pivots = pivots[columns.steps[pivots] > 0]
+    off = off_steps(rows[:, pivots], columns.steps[pivots])
+    broken |= (off > ALMOST).any(axis=1)
+    which = np.flatnonzero(broken)
+    if len(which):
+        c = np.flatnonzero(relations.reset_together)
+        rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
+        donors[which] = seeds[which]
+
+
+def round_in_order(rows, relations):
+    """Round to the other side, in place, where rounding violates an order."""
+    columns = relations.columns
+    for p, q in relations.ordered:
+        wrong = rows[:, p] > rows[:, q]
+        if not wrong.any():
+            continue
+        if columns.steps[p] > 0:
+            rows[wrong, p] = columns.rounded(rows[wrong, q], p, np.floor)
+        elif columns.steps[q] > 0:
+            rows[wrong, q] = columns.rounded(rows[wrong, p], q, np.ceil)
+
+
+def restore(rows, relations):
+    """Compute dependent columns of rows (n, D), in place, from the other columns.
+
+    A dependent column is computed if all other cells of its equality are present.
+    """
+    equalities = relations.equalities
+    for k in np.flatnonzero(relations.is_dependent):
+        a, pivot = equalities.coefficients[k], relations.pivots[k]
+        # Column by column: a product would round by the number of rows.
+        value = np.full(len(rows), equalities.lower[k])
+        for column in np.setdiff1d(np.flatnonzero(a), pivot):
+            value -= a[column] * rows[:, column]
+        value[np.isnan(rows[:, pivot])] = np.nan
+        np.copyto(rows[:, pivot], value, where=~np.isnan(value))
+
+
+def follow(rows, before, relations):
+    """Move columns that nearly follow from columns that changed, in place.
+
+    ``before`` are the rows (n, D) before the change.
+    """
+    columns = relations.columns
+    # A missing cell changes nothing.
+    change = np.nan_to_num(rows - before)
+    for pivot, coefficients in reversed(relations.near):
+        value, has_steps = before[:, pivot].copy(), columns.steps[pivot] > 0
+        for column in np.flatnonzero(coefficients):
+            value += coefficients[column] * change[:, column]
+        rows[:, pivot] = columns.rounded(value, pivot) if has_steps else value
+        change[:, pivot] = np.nan_to_num(rows[:, pivot] - before[:, pivot])
+
+
+# --- sums of moved rows ---------------------------------------------------------------
+
+
+def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
+    """Round cells to multiples of steps so that sums are kept.
+
+    Of rows that are moved onto constraints; `lines.discretize` rounds all others.
+    Each cell goes to the nearest multiple inside its limits. Then, sum by sum, those
+    with the largest remainders, among those with the coefficients 1 and -1, go one step
+    farther until the sum is inside its interval. Sums with the fewest free columns come
+    first, and their cells are not changed for a later one.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+    steps : ndarray of shape (D,)
+        0 for columns without.
+    system : LinearConstraints
+    low, high : ndarray of shape (n, D)
+        Limits. A cell whose limits have no multiple between them is not rounded.
+    widths, origins : ndarray of shape (D,) or float
+        Distance and least one of the multiples that cells have, in steps.
+
+    Returns
+    -------
+    rows : ndarray of shape (n, D)
+        Sums whose cells are settled already, or have other units, may be off; those
+        asked for a value between two multiples are at the nearest.
+    """
+    columns = np.flatnonzero(steps)
+    widths, origins = (
+        np.broadcast_to(part, steps.shape)[columns] for part in (widths, origins)
+    )
+    unit, start = steps[columns] * widths, steps[columns] * origins
+    exact = (rows[:, columns] / steps[columns] - origins) / widths
+    least, most = steps_between(low[:, columns] - start, high[:, columns] - start, unit)
+    on_steps, settled = least <= most, least >= most
+    counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
+    a = system.coefficients[:, columns] * unit
+    # Sums of steps alone; always the one with the fewest free columns next.
+    left = np.flatnonzero(~system.coefficients[:, steps == 0].any(axis=1)).tolist()
+    while left:
+        free = ~settled.all(axis=0)
+        k = min(left, key=lambda k: np.count_nonzero(a[k, free]))
+        left.remove(k)
+        cells = np.flatnonzero(a[k])
+        smallest = np.abs(a[k, cells]).min(initial=np.inf)
+        weights = np.rint(a[k, cells] / smallest)
+        is_multiple = np.allclose(a[k, cells], weights * smallest, rtol=1e-9, atol=0)
+        if not len(cells) or not is_multiple:
+            continue
+        total = counts[:, cells] @ weights + (weights / unit[cells]) @ start[cells]
+        lower, upper = (e[..., k] / smallest for e in (system.lower, system.upper))
+        missing = least_change(lower - total, upper - total)
+        settled_before = settled[:, cells]
+        settled[:, cells] |= ((lower == upper) | (missing != 0))[:, None]
+        part = (x[:, cells] for x in (exact, counts, least, most))
+        counts[:, cells] = _largest_remainders(*part, settled_before, weights, missing)
+    rounded = rows.copy()
+    values = multiples(origins + widths * counts, steps[columns])
+    rounded[:, columns] = np.where(on_steps, values, rows[:, columns])
+    return rounded
+
+
+def _largest_remainders(exact, counts, least, most, settled, weights, missing):
+    """Whole numbers (n, c) whose weighted sums (n,) change by what is missing.
+
+    Cells of weight 1 or -1 do it; others are too coarse. What is out of reach of a
+    few steps a cell is no rounding.
+    """
+    for _ in range(8):
+        if not missing.any():
+            break
+        direction = np.sign(missing)[:, None] * np.sign(weights)
+        after = counts + direction
+        allowed = ~settled & (np.abs(weights) == 1) & (after >= least) & (after <= most)
+        cost = np.where(allowed, (counts - exact) * direction, np.inf)
+        rank = np.argsort(np.argsort(cost, axis=1, kind="stable"), axis=1)
+        chosen = allowed & (rank < np.abs(missing)[:, None])
+        if not chosen.any():
+            break
+        counts = counts + chosen * direction
+        missing = missing - chosen.sum(axis=1) * np.sign(missing)
+    return counts
+
+
+# --- values on steps ------------------------------------------------------------------
+
+
+def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
+    """Values (n, D) on the steps of their columns, some steps apart from an origin."""
+    places = (values / steps - origins) / widths
+    return multiples(origins + widths * to(places), steps)
+
+
+def steps_between(low, high, steps):
+    """Least and most numbers of steps (n, D) within limits; crossed if there are none.
+
+    Steps may be missed by rounding.
+    """
+    return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
+
+
+def least_change(lower, upper):
+    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
+    low, high = steps_between(lower, upper, 1)
+    is_empty = low > high
+    low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
+    return np.clip(0, low, high)
+
+
+def off_steps(values, steps):
+    """How far values (n, D) are from the steps of their columns, as shares of these."""
+    places = values / steps
+    return np.abs(places - np.rint(places))
+
+
+def multiples(counts, steps):
+    """Multiples of steps, to the nearest float of their decimals."""
+    inverse = np.maximum(np.rint(1 / steps), 1)
+    is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
+    return np.where(is_fraction, counts / inverse, counts * steps)
