@@ -429,12 +429,21 @@ class PNLAugmenter(Augmentation):
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch, report = self._rows.sample(
-            n_samples, as_random_state(random_state), constraints, totals,
-            drops=infeasible == "drop", advice=_DROP, reports=return_report,
-        )  # fmt: skip
+            n_samples,
+            as_random_state(random_state),
+            constraints,
+            totals,
+            drops=infeasible == "drop",
+            advice=_DROP,
+            reports=return_report,
+        )
         rows = self._rows.restored(batch)
-        results = (rows, *[batch.parents] * return_parents, *[report] * return_report)
-        return results if len(results) > 1 else rows
+        results = [rows]
+        if return_parents:
+            results.append(batch.parents)
+        if return_report:
+            results.append(report)
+        return tuple(results) if len(results) > 1 else rows
 
     def iter_samples(
         self,

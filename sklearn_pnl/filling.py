@@ -124,9 +124,13 @@ class TableFiller:
         kept = resolve_equalities(imputer.equalities, table)
         wanted = read_constraints(imputer.constraints, table)
         relations = ColumnRelations.plain(
-            table.without_rows(), table.numbers(), np.zeros(len(low)), kept,
-            -np.inf, np.inf,
-        )  # fmt: skip
+            table.without_rows(),
+            table.numbers(),
+            np.zeros(len(low)),
+            kept,
+            -np.inf,
+            np.inf,
+        )
         self._set = FeasibleSet(relations, wanted)
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()

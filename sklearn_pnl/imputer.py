@@ -32,8 +32,13 @@ from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 
 # Each parameter applies either to tensors or to tables.
 _OF_TENSORS = (
-    "poset", "offset", "alpha", "ordered_modes", "tol", "max_iter",
-)  # fmt: skip
+    "poset",
+    "offset",
+    "alpha",
+    "ordered_modes",
+    "tol",
+    "max_iter",
+)
 _OF_TABLES = "constraints", "equalities", "imputer"
 
 

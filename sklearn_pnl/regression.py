@@ -284,9 +284,12 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         self.augmenter_._fit_table(table, self._relations, caller, group_codes)
         rows = self.augmenter_._rows
         batch, self.report_ = rows.sample(
-            int(n_new), as_random_state(self.random_state), self.constraints,
-            self.totals, shares=self._shares(values),
-        )  # fmt: skip
+            int(n_new),
+            as_random_state(self.random_state),
+            self.constraints,
+            self.totals,
+            shares=self._shares(values),
+        )
         self.method_ = self.augmenter_.method_
         self.parent_indices_, self.parent_weights_ = batch.parents, batch.weights
         if groups is not None:

@@ -323,6 +323,16 @@ def compare_samples(
         detection,
     )
     return SampleComparison(
-        n_train, len(new), len(real) - n_train, findings, numbers, correlated,
-        difference, compared, distance, closest, baseline_distance, fold_auc,
-    )  # fmt: skip
+        n_train,
+        len(new),
+        len(real) - n_train,
+        findings,
+        numbers,
+        correlated,
+        difference,
+        compared,
+        distance,
+        closest,
+        baseline_distance,
+        fold_auc,
+    )

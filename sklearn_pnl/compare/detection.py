@@ -36,9 +36,14 @@ def detect(real, new, is_held_out, classifier, cv, max_samples, rng, n_jobs):
     # Trees release the interpreter, and processes take longer to start.
     with parallel_config("threading"):
         auc = cross_val_score(
-            classifier, rows, is_new, scoring="roc_auc", cv=splits, n_jobs=n_jobs,
+            classifier,
+            rows,
+            is_new,
+            scoring="roc_auc",
+            cv=splits,
+            n_jobs=n_jobs,
             error_score="raise",
-        )  # fmt: skip
+        )
     found = "detection", "distinguishable", auc.mean(), size, size, reason
     return auc, judge_area(*found, both=True)
 

@@ -108,20 +108,35 @@ def judge_features(comparison, X, X_new, n_numbers):
     names = comparison.names
     return [
         _judge_worst(
-            names, "ranges", "out of range",
-            comparison.outside_range, share, np.fmax(0.05, chance) - share,
-            "share of values beyond all training values; 5% do not matter", both=False,
+            names,
+            "ranges",
+            "out of range",
+            comparison.outside_range,
+            share,
+            np.fmax(0.05, chance) - share,
+            "share of values beyond all training values; 5% do not matter",
+            both=False,
         ),
         _judge_worst(
-            names, "location", "shifted", comparison.mean_difference, 0.0, moved,
+            names,
+            "location",
+            "shifted",
+            comparison.mean_difference,
+            0.0,
+            moved,
             "difference of means, in training standard deviations; 0.2 does not matter",
         ),
         _judge_worst(
-            names, "spread", "spread changed", ratio, 1.0, spread,
+            names,
+            "spread",
+            "spread changed",
+            ratio,
+            1.0,
+            spread,
             "ratio of standard deviations, of features with more rows than 6 times "
             "the kurtosis; from four fifths to five quarters does not matter",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _slack_of_spread(ratio, X, X_new, n, n_new):
@@ -153,9 +168,13 @@ def _judge_worst(names, criterion, fault, values, baseline, slack, reason, both=
     worst = np.nanargmax(np.abs(excess) if both else excess)
     measured = (v[worst] for v in np.broadcast_arrays(values, baseline, slack))
     return judge(
-        criterion, fault, *measured, f"{names[worst]}: {reason}",
-        most=np.inf if both else 1.0, both=both,
-    )  # fmt: skip
+        criterion,
+        fault,
+        *measured,
+        f"{names[worst]}: {reason}",
+        most=np.inf if both else 1.0,
+        both=both,
+    )
 
 
 # --- correlations -------------------------------------------------------------------
@@ -219,6 +238,11 @@ def judge_correlations(difference, baseline):
     # difference that does not matter, none.
     slack = np.hypot(0.05, 1.2 * baseline) - baseline
     return judge(
-        "correlations", "correlations changed", change, baseline, slack, reason,
+        "correlations",
+        "correlations changed",
+        change,
+        baseline,
+        slack,
+        reason,
         most=np.inf,
-    )  # fmt: skip
+    )

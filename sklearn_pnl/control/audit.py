@@ -41,7 +41,7 @@ def within(others):
     return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
 
 
-def explain_infeasible(rows, infeasible, feasible, numbers=None):
+def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     """Find a constraint that the first infeasible row cannot satisfy, and its range.
 
     Parameters
@@ -53,13 +53,15 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None):
         Of these rows.
     numbers : ndarray of int of shape (n,), default=None
         What messages call them; None for their places.
+    advice : str
+        Further advice at the end of the message.
 
     Returns
     -------
     error : Infeasibility
         To be raised.
     """
-    i = int(np.argmax(infeasible))
+    i, advice = int(np.argmax(infeasible)), f" {advice}" if advice else ""
     number = i if numbers is None else int(numbers[i])
     feasible, row = feasible.take_rows(i), rows[i]
     system = feasible.system(gaps=np.isnan(rows[[i]]))
@@ -74,7 +76,7 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None):
         k = int(np.argmax(missed / system.scale))
         return Infeasibility(
             f"{problem}the best row that was found misses {system.descriptions[k]} by "
-            f"{missed[k]:.3g}. Leave this constraint out, or widen it.",
+            f"{missed[k]:.3g}. Leave this constraint out, or widen it.{advice}",
             number,
         )
     k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
@@ -90,7 +92,8 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None):
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
         f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
-        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}.",
+        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}."
+        f"{advice}",
         number,
     )
 
@@ -115,9 +118,16 @@ def _program(row, system, feasible, whole):
         base, is_whole = np.where(binary, low, base), columns.is_whole | binary
     sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
     return Program(
-        system.coefficients, system.lower, system.upper, low, high, base, unit,
-        is_whole, room=TOL * system.scale + ROUNDINGS * EPS * sizes,
-    )  # fmt: skip
+        system.coefficients,
+        system.lower,
+        system.upper,
+        low,
+        high,
+        base,
+        unit,
+        is_whole,
+        room=TOL * system.scale + ROUNDINGS * EPS * sizes,
+    )
 
 
 # --- the last check ---------------------------------------------------------------
@@ -157,7 +167,8 @@ def audit_rows(rows, feasible, caller):
         of_columns = 2 * TOL * columns.ranges + ROUNDINGS * largest
         of_rows = np.abs(equalities.coefficients) @ of_columns
         room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
-        for row, k in np.argwhere(missed > room):
+        if (missed > room).any():
+            row, k = np.argwhere(missed > room)[0]
             is_of_data = k < n_equal
             name = (equalities.descriptions if is_of_data else system.names)[k]
             by = f"{missed[row, k]:.3g}"
@@ -171,12 +182,8 @@ def audit_rows(rows, feasible, caller):
     room = ALMOST + 2 * largest[c] / columns.steps[c]
     _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
     if feasible.breaks(rows).any():
-        low, high, rounding = (
-            columns.low,
-            columns.high,
-            eps * np.abs(rows),
-        )
-        missed = np.maximum(low - rows, rows - high)
+        rounding = eps * np.abs(rows)
+        missed = np.maximum(columns.low - rows, rows - columns.high)
         _warn(lambda k: f"the limits of {names[k]}", missed, rounding, caller)
         p, q = feasible.relations.orders.T
         # Columns that follow from larger ones round by these.
@@ -311,6 +318,11 @@ def report_of(feasible, rows, n_train, n_parents, of_totals=None, moved=None):
     if moved is None:
         moved = np.zeros(len(feasible.columns.steps))
     return SampleReport(
-        len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
-        feasible.relations.equalities.feature_names, moved, n_parents,
-    )  # fmt: skip
+        len(rows),
+        n_train,
+        sum(names, ()),
+        *map(np.concatenate, arrays),
+        feasible.relations.equalities.feature_names,
+        moved,
+        n_parents,
+    )

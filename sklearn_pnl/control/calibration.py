@@ -282,10 +282,17 @@ def calibrate(
     if integer and not reasons:
         weights = _round_weights(asked, weights, floor, ceiling)
     report = CalibrationReport(
-        weights, design, asked.labels, asked.lower, asked.upper,
-        asked.values(design), asked.values(weights), asked.residual(weights),
-        n_iter, reasons,
-    )  # fmt: skip
+        weights,
+        design,
+        asked.labels,
+        asked.lower,
+        asked.upper,
+        asked.values(design),
+        asked.values(weights),
+        asked.residual(weights),
+        n_iter,
+        reasons,
+    )
     if strict and reasons:
         raise CalibrationError(" ".join(reasons), report)
     if return_report:
@@ -639,9 +646,12 @@ def rake(
     )
     raked = type(table)(signs * sizes, index=table.index, name=table.name)
     result = Raking(
-        raked, asked.residual(sizes).max(), np.array(n_iter), np.array(not reasons),
+        raked,
+        asked.residual(sizes).max(),
+        np.array(n_iter),
+        np.array(not reasons),
         dict(enumerate(reasons[:1])),
-    )  # fmt: skip
+    )
     if strict and reasons:
         raise RakingError(reasons[0], result)
     return result

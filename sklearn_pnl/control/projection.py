@@ -296,8 +296,15 @@ def _solve(start, low, high, weights, a, lower, upper, inside):
     room = np.where(inside & (ends[1] - ends[0] > 2 * room), room, 0.0)
     floor, ceiling = (s + r * (end - start) for end in (low, high))
     solution = linear_projection(
-        s, a, ends[0] + room, ends[1] - room, floor=floor, ceiling=ceiling,
-        divergence="chi2", tol=tol, max_iter=300,
-    )  # fmt: skip
+        s,
+        a,
+        ends[0] + room,
+        ends[1] - room,
+        floor=floor,
+        ceiling=ceiling,
+        divergence="chi2",
+        tol=tol,
+        max_iter=300,
+    )
     moved = np.where(solution.measure == s, start, start + (solution.measure - s) / r)
     return np.clip(moved, low, high)

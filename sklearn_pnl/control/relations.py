@@ -71,9 +71,13 @@ class ColumnRelations:
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
         lowest, highest = table.type_ends
         columns = ColumnValues(
-            table, np.maximum(low, lowest), np.minimum(high, highest),
-            *ends_seen(rows), steps, no,
-        )  # fmt: skip
+            table,
+            np.maximum(low, lowest),
+            np.minimum(high, highest),
+            *ends_seen(rows),
+            steps,
+            no,
+        )
         return cls(columns, equalities, none, np.empty((0, 2), int), none, no)
 
     def of_rows(self, rows):
@@ -200,10 +204,14 @@ def find_relations(
     if isinstance(equalities, str):
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
         dependent, equations, near = search_equalities(
-            rows, None if table.has_missing else has_range(least, most),
-            None if is_flat else table.shape, ranks, table.precision,
-            np.where(binary, width, steps), order,
-        )  # fmt: skip
+            rows,
+            None if table.has_missing else has_range(least, most),
+            None if is_flat else table.shape,
+            ranks,
+            table.precision,
+            np.where(binary, width, steps),
+            order,
+        )
     else:
         equations = echelon_of(_given_equalities(equalities, table))
     a, values, pivots = equations
@@ -215,9 +223,15 @@ def find_relations(
         ends = (np.where(least < most, end, least) for end in (low, high))
         orders = find_orders(rows, *ends, table.scales, order)
     columns = ColumnValues(
-        table.without_rows(), low, high, least, most,
-        np.where(binary & (least == 0), width, steps), binary, support,
-    )  # fmt: skip
+        table.without_rows(),
+        low,
+        high,
+        least,
+        most,
+        np.where(binary & (least == 0), width, steps),
+        binary,
+        support,
+    )
     relations = ColumnRelations(
         columns,
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),

@@ -297,9 +297,11 @@ class _Problem:
         part = sums[k] @ row + np.sort(ends)
         others = sums[done] @ row
         asked = LinearConstraints(
-            sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
+            sums[[*done, k]],
+            np.r_[others, part[0]],
+            np.r_[others, part[1]],
             self.system.feature_names,
-        )  # fmt: skip
+        )
         own, held = self.set.take_rows(i), self.weights[i] == 0
         in_order = ~self.set.relations.disorders(rows[[i]], self.gaps[[i]])[0]
         system = own.system(in_order, self.gaps[i]).stack(asked)
@@ -347,12 +349,13 @@ class _Problem:
         finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))
         of_sums = np.maximum.reduce([sums.sizes(self.start), *finite])
         return Program(
-            vstack(a, "csr"), np.r_[lower.ravel(), sums.lower],
+            vstack(a, "csr"),
+            np.r_[lower.ravel(), sums.lower],
             np.r_[upper.ravel(), sums.upper],
             *(x.ravel() for x in (low, high, base, unit, is_whole)),
             kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
             room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
-        )  # fmt: skip
+        )
 
     def explain(self, rows):
         """The error of a row that is infeasible, or of a sum that is out of reach."""

@@ -330,7 +330,9 @@ def read_counts(columns, total, n=None):
     counts = np.bincount(codes[rows], minlength=len(levels))
     # A time that no row has may be of another type than those there are.
     is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
-    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0) | is_time)):
+    unknown = (counts == 0) & ((lower > 0) | (upper < 0) | is_time)
+    if unknown.any():
+        k = int(np.argmax(unknown))
         known = " and ".join(str([*dict.fromkeys(column)][:10]) for column in values)
         raise ValueError(
             f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "
@@ -527,7 +529,8 @@ def _whole(columns, total, n):
     counts, codes = read_counts(columns, total, n)
     lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
-    for k in np.flatnonzero(lower > upper):
+    if (lower > upper).any():
+        k = int(np.argmax(lower > upper))
         raise ValueError(
             f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give "
             "a number of rows, a tolerance, column_total(..., rtol=), or shares, "

@@ -47,9 +47,15 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     # starts again from weights that are nearer.
     for _ in range(4):
         result = linear_projection(
-            near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
-            tol=max(1e-14, tol), max_iter=max_iter - n_iter,
-        )  # fmt: skip
+            near[None],
+            terms,
+            lower,
+            upper,
+            floor=floor,
+            ceiling=ceiling,
+            tol=max(1e-14, tol),
+            max_iter=max_iter - n_iter,
+        )
         weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
         near = np.maximum(result.measure[0], _TINY)
         values = terms @ near

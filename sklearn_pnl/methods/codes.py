@@ -49,7 +49,7 @@ from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper
 from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
 from .lines import reflect
-from .source import Batch
+from .source import Batch, Source
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
 # Codes drawn and looked up at once: rounding and the order of near-ties must not depend
@@ -231,9 +231,12 @@ class Codes(ObjectsByName, BaseEstimator):
               order=1, reshaper=PrimeFactorReshaper(), with_mass=False)
         """
         theirs = {
-            "offset": 1e-5, "with_mass": False, "local_manifold": MixtureManifold(),
-            "draws": KernelDraws(), "reshaper": PrimeFactorReshaper(),
-        }  # fmt: skip
+            "offset": 1e-5,
+            "with_mass": False,
+            "local_manifold": MixtureManifold(),
+            "draws": KernelDraws(),
+            "reshaper": PrimeFactorReshaper(),
+        }
         return cls(order, **theirs | settings)
 
     @property
@@ -288,9 +291,16 @@ class Codes(ObjectsByName, BaseEstimator):
         training, embedding = self._encode(table, rows, draws, caller, n_jobs)
         has_donors = table.labels is not None or relations.columns.binary.any()
         return CodeSource(
-            training, self.draws_, embedding, relations, feasible, k, strata,
-            has_donors, caller,
-        )  # fmt: skip
+            training,
+            self.draws_,
+            embedding,
+            relations,
+            feasible,
+            k,
+            strata,
+            has_donors,
+            caller,
+        )
 
     def _encode(self, table, rows, draws, caller, n_jobs):
         """Embed, lay out and encode the rows (m, D) of a table, and fit the draws.
@@ -343,7 +353,7 @@ class Codes(ObjectsByName, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class CodeSource:
+class CodeSource(Source):
     """Encoded rows of a class; new codes are drawn near them and decoded.
 
     Attributes

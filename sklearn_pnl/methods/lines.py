@@ -39,7 +39,7 @@ from ..encoding.table_neighbors import (
     strata_of,
 )
 from .parents import choose_parents
-from .source import Batch
+from .source import Batch, Source
 
 # Relative distance of a factor of noise to the limit that it was computed from.
 _WITHIN = 1 - 1e-12
@@ -198,7 +198,7 @@ class Lines(BaseEstimator):
 
 
 @dataclass(frozen=True)
-class LineSource:
+class LineSource(Source):
     """Rows of a class; new rows lie on straight lines between them.
 
     Attributes

@@ -99,9 +99,17 @@ class FittedRows:
     caller: str
 
     def sample(
-        self, n_samples, rng, constraints=None, totals=None, *, drops=False,
-        advice="", reports=False, shares=None,
-    ):  # fmt: skip
+        self,
+        n_samples,
+        rng,
+        constraints=None,
+        totals=None,
+        *,
+        drops=False,
+        advice="",
+        reports=False,
+        shares=None,
+    ):
         """``n_samples`` new rows as a batch, and a report if there is one.
 
         Parameters
@@ -153,9 +161,13 @@ class FittedRows:
                 "from a density of all of them. Use draws='mixup', or no weights."
             )
         request = Request(
-            n_samples, source.n_neighbors, shares, strata=source.strata,
-            mutual=source.has_donors, n_jobs=self.n_jobs,
-        )  # fmt: skip
+            n_samples,
+            source.n_neighbors,
+            shares,
+            strata=source.strata,
+            mutual=source.has_donors,
+            n_jobs=self.n_jobs,
+        )
         if constraints is not None:
             wanted = read_constraints(constraints, self.table, n_samples)
             feasible = replace(feasible, constraints=wanted)
@@ -268,9 +280,9 @@ class RowSampler:
             if len(feasible.constraints):
                 batch, infeasible = self._copied(batch, moved, infeasible, feasible)
             if infeasible.any() and not self.drops:
-                error = explain_infeasible(batch.numbers, infeasible, feasible, rows)
-                error.args = (f"{error} {self.advice}".rstrip(),)
-                raise error
+                raise explain_infeasible(
+                    batch.numbers, infeasible, feasible, rows, self.advice
+                )
             batch = batch.take_rows(~infeasible)
             feasible = feasible.take_rows(~infeasible)
         self.audit(batch, feasible)
@@ -402,15 +414,21 @@ def sample_with_totals(sampler, rng, totals):
     room = np.zeros(len(names))
     precision = sampler.feasible.columns.table.precision
     room[: len(asked.sums)] = asked.sums.tolerance(precision)
-    for k in np.flatnonzero(~(residual <= room)):
+    is_missed = ~(residual <= room)
+    if is_missed.any():
+        k = int(np.argmax(is_missed))
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
     ranges = sampler.feasible.columns.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        sampler.feasible, moved, len(source), effective_size(weights), achieved,
+        sampler.feasible,
+        moved,
+        len(source),
+        effective_size(weights),
+        achieved,
         np.sqrt(np.mean(away**2, axis=0)),
-    )  # fmt: skip
+    )
     sampler.audit(batch)
     return batch, report
 

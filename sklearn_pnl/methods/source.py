@@ -4,6 +4,7 @@ A method is fitted to training rows and returns a source of new rows. A ``Reques
 asks the source for new rows; a ``Batch`` holds some of the new rows and their parents.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -55,3 +56,47 @@ class Batch(NamedTuple):
     def take_rows(self, rows):
         """Some of the rows."""
         return Batch(*(part[rows, ...] for part in self))
+
+
+class Source(ABC):
+    """Base class of the sources of new rows, which the ``fit`` of a method returns.
+
+    Attributes
+    ----------
+    feasible : FeasibleSet
+        The set that each new row must be in, in the units of the training rows.
+    n_neighbors : int
+    strata : list of (ndarray of int, ndarray of int) or None
+        Pairs of rows and the rows that may be mixed with them; None for all rows.
+    has_donors : bool
+        Whether some cells are copied from one parent, as categories are.
+    keeps_equalities : bool
+        Whether new rows satisfy the equalities before they are projected.
+    can_count : bool
+        Whether a new row has the categories of its base row, so that the categories
+        can be counted.
+    takes_shares : bool
+        Whether training rows can be base rows with unequal frequencies.
+    """
+
+    @abstractmethod
+    def __len__(self):
+        """Return the number of training rows."""
+
+    @abstractmethod
+    def training_rows(self):
+        """Return the training rows (m, D)."""
+
+    @abstractmethod
+    def batches(self, request, rng, size):
+        """Yield batches of ``size`` new rows of a :class:`Request`."""
+
+    @property
+    @abstractmethod
+    def n_cells(self):
+        """The number of cells of a new row that are computed."""
+
+    @property
+    @abstractmethod
+    def n_numbers(self):
+        """The number of other values that a new row needs while it is computed."""

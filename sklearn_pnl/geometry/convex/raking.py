@@ -286,9 +286,14 @@ def _newton(start, shape, wanted, tol, max_iter):
     steps = min(max_iter, _SWEEPS)
     # Empty cells stay empty; up to rounding no cell exceeds the mass of its table.
     projection = linear_projection(
-        np.where(start > 0, start, 1.0), indicators, sums, sums,
-        ceiling=np.where(start > 0, 2.0, 0.0), tol=tol, max_iter=steps,
-    )  # fmt: skip
+        np.where(start > 0, start, 1.0),
+        indicators,
+        sums,
+        sums,
+        ceiling=np.where(start > 0, 2.0, 0.0),
+        tol=tol,
+        max_iter=steps,
+    )
     # Final sweeps remove the error that the ridge of Newton's method leaves.
     q, n_iter = projection.measure, projection.n_iter
     q, more = fit_margins(q, shape, wanted, max_iter - steps, 0.9 * tol)

@@ -121,9 +121,18 @@ class Program:
     """
 
     def __init__(
-        self, a, lower, upper, floor, ceiling, base, unit, whole=None, kinds=None,
+        self,
+        a,
+        lower,
+        upper,
+        floor,
+        ceiling,
+        base,
+        unit,
+        whole=None,
+        kinds=None,
         room=0.0,
-    ):  # fmt: skip
+    ):
         self.rows = csr_array(a)
         scaled = self.rows * unit
         self.sizes = np.maximum(abs(scaled).max(axis=1).toarray().ravel(), 1e-300)
@@ -156,9 +165,10 @@ class Program:
         binding : ndarray of int
         """
         ends = ((end - self.start) / self.sizes for end in (lower, upper))
-        below, above = (np.where(used, end, free) for end, free in zip(
-            ends, (-np.inf, np.inf), strict=True
-        ))  # fmt: skip
+        below, above = (
+            np.where(used, end, free)
+            for end, free in zip(ends, (-np.inf, np.inf), strict=True)
+        )
         equal = used & (lower == upper)
         sides = [(1, above, np.flatnonzero(~equal & np.isfinite(above)))]
         sides += [(-1, below, np.flatnonzero(~equal & np.isfinite(below)))]
@@ -169,9 +179,12 @@ class Program:
             cost,
             A_ub=vstack([sign * self.a[rows] for sign, _, rows in sides], "csr"),
             b_ub=np.concatenate([sign * end[rows] for sign, end, rows in sides]),
-            A_eq=self.a[equal], b_eq=below[equal],
-            bounds=self.bounds, integrality=self.whole.astype(int), options=options,
-        )  # fmt: skip
+            A_eq=self.a[equal],
+            b_eq=below[equal],
+            bounds=self.bounds,
+            integrality=self.whole.astype(int),
+            options=options,
+        )
         none = np.empty(0, int)
         if found.status == 0:
             rows = np.concatenate([sides[0][2], sides[1][2], equal])
