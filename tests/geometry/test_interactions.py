@@ -18,7 +18,7 @@ from sklearn_pnl.geometry import (
 )
 from sklearn_pnl.geometry.many_body.bases import ScaledBasis, kronecker_blocks
 
-# With a mode of length 1, and with blocks of modes of more than 64 levels.
+# The shapes include modes of length 1, and blocks of modes of more than 64 levels.
 CASES = [
     ((5,), [(0,)]),
     ((3, 4), [(0,)]),
@@ -61,7 +61,7 @@ def test_family_of_a_mask_is_the_largest_sets_that_make_it(seed, shape):
         if not isinstance(family, int):
             pairs = [(set(a), set(b)) for a in family for b in family if a != b]
             assert not any(a <= b for a, b in pairs)
-        # A cell more or less is no family, unless it is all of its set of modes.
+        # One changed cell gives a family only if its set of modes has no other cell.
         cell = tuple(rng.integers(shape))
         mask[cell] ^= True
         support = [k for k in range(4) if cell[k] > 0]
@@ -104,7 +104,7 @@ def test_basis_is_orthonormal_and_spans_the_zeta_columns_of_the_mask(
     assert_allclose(functions @ functions.T / size, one, atol=1e-12)
     x = np.random.default_rng(0).normal(size=(3, size))
     assert_allclose(basis.analysis(x), x @ functions.T, atol=1e-12 * size)
-    # Less their means: the constant function is normalisation's.
+    # The means are subtracted, because normalisation fixes the constant function.
     columns = tensor_leq(shape)[interaction_mask(shape, interactions).ravel()] * 1.0
     columns -= columns.mean(axis=1, keepdims=True)
     projected = basis.synthesis(basis.analysis(columns)) / size
@@ -118,7 +118,7 @@ def test_scaled_basis_has_unit_fisher_information_at_uniform(shape, interactions
     # Gram = F' (diag(p) - p p') F with p = 1 / D and F = sqrt(D) times the basis.
     f = ScaledBasis(shape, interactions).functions / np.sqrt(prod(shape))
     assert_allclose(f.sum(axis=1), 0, atol=1e-12)
-    # The same metric in zeta columns, by the change of basis between the two.
+    # A change of basis gives the same metric in zeta columns.
     poset, elements = TensorPoset(shape), interaction_mask(shape, interactions)
     uniform = np.full(shape, 1 / poset.n_elements)
     above = eta_from_prob(f.reshape(-1, *shape), poset).reshape(len(f), -1)
@@ -133,7 +133,7 @@ def test_elements_may_be_a_mask_or_listed():
     expected = np.array([[False, True, False], [False, False, True]])  # no bottom
     for elements in (mask, mask.ravel(), [0, 1, 5], [(0, 0), (0, 1), (1, 2)]):
         assert_array_equal(element_mask(poset, elements), expected)
-    # The same from a column-major mask, and the mask given is left as it is.
+    # A column-major mask gives the same result, and the argument is not modified.
     assert_array_equal(element_mask(poset, np.asfortranarray(mask)), expected)
     assert mask[0, 0]
     general = random_poset(np.random.default_rng(0), 6)[0]
@@ -142,7 +142,7 @@ def test_elements_may_be_a_mask_or_listed():
     assert_array_equal(np.flatnonzero(found), chosen[1:])
 
 
-# --- what bad input gets ---------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

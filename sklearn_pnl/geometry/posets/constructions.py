@@ -1,4 +1,4 @@
-"""Posets from simpler descriptions: chains, trees, Boolean lattices and products."""
+"""Functions that build posets: chains, trees, Boolean lattices and products."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from .tensor import TensorPoset
 
 
 def chain_poset(n_elements: int) -> TensorPoset:
-    """Chain of ordered features, such as time or frequency.
+    """Build a chain, the poset of ordered features like time or frequency.
 
     Element ``x`` lies above the elements ``0`` to ``x - 1``.
 
     Parameters
     ----------
     n_elements : int
+        Number of elements.
 
     Returns
     -------
     TensorPoset
-        Of one mode, whose transforms are sums and differences: no matrix.
+        Poset with one mode. Its transforms are cumulative sums and differences.
 
     See Also
     --------
@@ -43,19 +44,26 @@ def chain_poset(n_elements: int) -> TensorPoset:
 
 
 def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
-    """Hierarchy of features: each is above its parent and all ancestors.
+    """Build a tree, in which each feature is above its parent and all its ancestors.
 
     Parameters
     ----------
     parents : array-like of int of shape (n_elements,)
-        ``parents[x]`` is the element directly below ``x``; -1 for a root.
+        ``parents[x]`` is the element directly below ``x``, or -1 if ``x`` is a root.
     add_bottom : bool, default=False
-        Put a new element below all roots; needed if there are several. It becomes
-        element 0, and element ``x`` becomes ``x + 1``.
+        Whether to add an element below all roots. It is required if there are several
+        roots. The new element becomes element 0, and element ``x`` becomes ``x + 1``.
 
     Returns
     -------
     Poset
+        The order of the tree.
+
+    Raises
+    ------
+    ValueError
+        If ``parents`` contains a cycle, an index out of range, or several roots without
+        ``add_bottom=True``.
 
     See Also
     --------
@@ -64,7 +72,7 @@ def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
 
     Examples
     --------
-    A total, two parts of it, and two parts of the first part.
+    A total (0), its two parts (1 and 2), and two parts of part 1 (3 and 4):
 
     >>> from sklearn_pnl.geometry import tree_poset
     >>> tree_poset([-1, 0, 0, 1, 1]).order
@@ -74,8 +82,8 @@ def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
     fits = parents.ndim == 1 and parents.size and parents.dtype.kind in "iu"
     if not fits or parents.min() < -1 or (parents == np.arange(len(parents))).any():
         raise ValueError(
-            "parents must list one other element for each element, or -1 for a root; "
-            f"got {parents!r}."
+            "parents must be one-dimensional and give, for each element, the index of "
+            f"another element, or -1 for a root; got {parents!r}."
         )
     children = np.flatnonzero(parents >= 0)
     pairs = np.column_stack([parents[children], children])
@@ -83,18 +91,22 @@ def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
 
 
 def boolean_lattice(n_atoms: int) -> Poset:
-    """Subsets of ``n_atoms`` items by inclusion; element ``x`` has the bits of ``x``.
+    """Build the poset of all subsets of ``n_atoms`` items, ordered by inclusion.
+
+    Element ``x`` is the subset of the items whose bits are set in the integer ``x``.
 
     Parameters
     ----------
     n_atoms : int
+        Number of items. For more than about 14 items use
+        ``TensorPoset((2,) * n_atoms)``, which is the same order and does not store its
+        ``3 ** n_atoms`` relations.
 
     Returns
     -------
     Poset
-        With ``2 ** n_atoms`` elements; ``order`` is the size of the subset. Of more
-        than 14 atoms ``TensorPoset((2,) * n_atoms)`` is the same order, without its
-        ``3 ** n_atoms`` relations.
+        Poset of ``2 ** n_atoms`` elements. The order of an element is the size of its
+        subset.
 
     See Also
     --------
@@ -111,7 +123,7 @@ def boolean_lattice(n_atoms: int) -> Poset:
 
 
 def product_poset(*posets: PosetProtocol) -> Poset:
-    """Pairs (or tuples) of elements with the componentwise order.
+    """Build the product of posets: tuples of elements with the componentwise order.
 
     Parameters
     ----------
@@ -121,6 +133,12 @@ def product_poset(*posets: PosetProtocol) -> Poset:
     Returns
     -------
     Poset
+        Poset whose number of elements is the product of the numbers of the factors.
+
+    Raises
+    ------
+    ValueError
+        If there is no factor, or if a factor has an added bottom.
 
     See Also
     --------
@@ -130,7 +148,7 @@ def product_poset(*posets: PosetProtocol) -> Poset:
 
     Examples
     --------
-    A tensor is a product of chains.
+    The index set of a tensor is a product of chains:
 
     >>> from sklearn_pnl.geometry import chain_poset, product_poset
     >>> product_poset(chain_poset(2), chain_poset(3)).order
@@ -138,7 +156,8 @@ def product_poset(*posets: PosetProtocol) -> Poset:
     """
     if not posets or any(poset.added_bottom for poset in posets):
         raise ValueError(
-            "A product needs at least one poset, and none with an added bottom, which "
-            "stands for no feature: build the product first and the bottom last."
+            "product_poset requires at least one poset, and no poset with an added "
+            f"bottom; got {posets!r}. For a product with an added bottom, pass the "
+            "relations of the product to Poset.from_relations with add_bottom=True."
         )
     return Poset(reduce(kron, (poset.zeta_matrix for poset in posets)))

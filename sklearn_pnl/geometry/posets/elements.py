@@ -1,4 +1,4 @@
-"""Elements of a poset, given as a mask or a list, and arrays over them."""
+"""Validation of elements of a poset and of arrays over its elements."""
 
 from __future__ import annotations
 
@@ -11,64 +11,70 @@ from ..._utils.masked import check_plain
 
 
 def flat_elements(poset, elements):
-    """Flat indices of elements, from a mask or from a list in its order."""
+    """Return flat indices of elements given as a mask, or as a list in its order."""
     array = np.asarray(elements)
     if array.dtype == bool and array.shape in (poset.shape, (poset.n_elements,)):
         return np.flatnonzero(array)
-    limits = np.array([poset.n_elements] if array.ndim == 1 else poset.shape)
-    is_listed = array.ndim == 1 or array.shape[1:] == limits.shape
+    lengths = np.array([poset.n_elements] if array.ndim == 1 else poset.shape)
+    is_listed = array.ndim == 1 or array.shape[1:] == lengths.shape
     if array.size and not (array.dtype.kind in "iu" and is_listed):
         raise ValueError(
-            f"Elements of {poset!r} are given as a boolean mask of shape {poset.shape},"
-            f" as flat indices, or for a tensor as tuples of {len(poset.shape)} "
-            f"indices; got {array.shape} of type {array.dtype}."
+            f"Elements of {poset!r} must be a boolean mask of shape {poset.shape}, a "
+            f"list of flat indices, or for a tensor a list of tuples of "
+            f"{len(poset.shape)} indices; got an array of shape {array.shape} and type "
+            f"{array.dtype}."
         )
-    cells = array.astype(int).reshape(-1, len(limits))
-    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
+    cells = array.astype(int).reshape(-1, len(lengths))
+    outside = np.flatnonzero(((cells < 0) | (cells >= lengths)).any(axis=1))
     if len(outside):
         raise ValueError(
-            f"Element {array[outside[0]].tolist()} is out of range: {poset!r} has "
-            f"indices up to {(limits - 1).tolist()}."
+            f"Element {array[outside[0]].tolist()} is out of range: indices of "
+            f"{poset!r} run from 0 to {(lengths - 1).tolist()}."
         )
-    return np.ravel_multi_index(tuple(cells.T), tuple(limits))
+    return np.ravel_multi_index(tuple(cells.T), tuple(lengths))
 
 
 def as_flags(values, name):
-    """An array of bool; a ValueError if it holds more than 0 and 1."""
+    """Convert to an array of bool; raise a ValueError for values besides 0 and 1."""
     flags = to_host(values)
     if flags.dtype != bool and not ((flags == 0) | (flags == 1)).all():
         raise ValueError(
-            f"{name} must be a mask, of True and False or 1 and 0; it holds other "
-            "values. Observed are, in a table with NaN, ~np.isnan(table)."
+            f"{name} must be a boolean mask, or contain only 0 and 1; got "
+            f"{flags[(flags != 0) & (flags != 1)][0]!r}. For a table with NaN at the "
+            "missing cells, pass ~np.isnan(table)."
         )
     return flags.astype(bool)
 
 
 def non_negative(values, name, advice=""):
-    """An array of floats; a ValueError if one is negative, or their sum not finite."""
+    """Convert to floats; raise a ValueError for negative values or an infinite sum."""
     values = numbers(values, name)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
         where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
         raise ValueError(
-            f"{name} must be finite and not negative; entry {where} is {values[where]}."
-            f"{advice}"
+            f"{name} must be finite and non-negative; entry {where} is "
+            f"{values[where]}.{advice}"
         )
     if values.max(initial=0) > np.finfo(float).max / max(1, values.size):
-        raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
+        raise ValueError(
+            f"The sum of {name} may exceed the largest float; the largest entry is "
+            f"{values.max():g}. Divide {name} by a constant."
+        )
     return values
 
 
 def numbers(values, name="An array"):
-    """An array of NumPy of double precision; a ValueError for masked or complex ones.
+    """Convert to a NumPy array of double precision.
 
-    Their masks and imaginary parts would be lost.
+    Masked and complex arrays raise a ValueError, because the conversion would drop
+    masks and imaginary parts.
     """
     check_plain(values, name)
     return np.asarray(values, dtype=np.float64)
 
 
 def as_floats(values):
-    """An array of single or double precision: that of the values, if they have one."""
+    """Convert to an array of floats; single and double precision are kept."""
     if type(values) is not np.ndarray and not is_foreign(values):
         check_plain(values, "An array")
         values = np.asarray(values)
@@ -78,7 +84,7 @@ def as_floats(values):
 
 
 def as_doubles(values):
-    """An array of double precision, or of the most that its device has."""
+    """Convert to double precision, or to the highest precision of the device."""
     if not is_foreign(values):
         return numbers(values)
     check_plain(values, "An array")
@@ -86,7 +92,7 @@ def as_doubles(values):
 
 
 def together(kind, *arrays):
-    """Arrays of floats of one namespace: that of the first that is not NumPy's."""
+    """Convert arrays by ``kind`` to one namespace: the first that is not NumPy's."""
     foreign = next(filter(is_foreign, arrays), None)
     if foreign is None:
         return tuple(map(kind, arrays))
@@ -95,17 +101,17 @@ def together(kind, *arrays):
 
 
 def refuse_foreign(values, what):
-    """A TypeError for arrays of another namespace, where NumPy alone computes."""
+    """Raise a TypeError for an array of another namespace than NumPy's."""
     if is_foreign(values):
         raise TypeError(
-            f"{what} takes arrays of NumPy; got {type(values).__module__}."
-            f"{type(values).__name__}. Tensors and their interactions take any: see "
-            "TensorPoset and order_mask."
+            f"{what} takes arrays of NumPy only; got {type(values).__module__}."
+            f"{type(values).__name__}. Convert the array to NumPy. A TensorPoset with "
+            "the elements of order_mask accepts arrays of other namespaces."
         )
 
 
 def leading_shape(values, poset, name="An array"):
-    """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
+    """Return the shape before the axes of the poset, and check the latter."""
     shape = tuple(values.shape)
     lead = max(0, len(shape) - len(poset.shape))
     if shape[lead:] != poset.shape:
@@ -117,7 +123,7 @@ def leading_shape(values, poset, name="An array"):
 
 
 def flat_rows(poset, **arrays):
-    """Arrays by name as rows (n, D), broadcast, and their leading shape."""
+    """Broadcast named arrays to rows (n, D); return the rows and the leading shape."""
     shapes = (leading_shape(array, poset, name) for name, array in arrays.items())
     lead = np.broadcast_shapes(*shapes)
     shape, flat = lead + poset.shape, (prod(lead), poset.n_elements)
@@ -126,7 +132,7 @@ def flat_rows(poset, **arrays):
 
 
 def matched_mask(poset, matched):
-    """A mask of elements, checked, without the bottom, which is always free."""
+    """Check a mask of elements, and clear the bottom, which normalisation fixes."""
     matched = np.array(as_flags(matched, "matched"), order="C")
     if matched.shape != poset.shape:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Any finite poset with a bottom, by its sparse zeta matrix."""
+"""Any finite poset with a bottom, represented by its sparse zeta matrix."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from .protocol import MatrixColumns, PosetProtocol
 class Poset(PosetProtocol):
     """Any finite poset with a bottom, stored as a sparse zeta matrix.
 
-    Build it with :meth:`from_relations`. The zeta matrix ``Z[x, y] = 1 if
-    y <= x`` is stored sparse; the Moebius transform is a triangular solve with
-    it, never an inverse.
+    Use :meth:`from_relations` to build a poset. The zeta matrix has ``Z[x, y] = 1`` if
+    ``y <= x`` and is stored as a sparse array. The Moebius transform is a triangular
+    solve with this matrix; the inverse is never formed.
 
     Parameters
     ----------
     below : sparse array of shape (n_elements, n_elements)
-        The zeta matrix: reflexive, antisymmetric, transitive. It is checked by
-        :meth:`from_relations`, not here.
+        The zeta matrix, which must be reflexive, antisymmetric and transitive. The
+        constructor does not check these properties; :meth:`from_relations` does.
     added_bottom : bool, default=False
-        Whether the bottom, element 0, stands for no feature.
+        Whether the bottom, element 0, represents no feature.
 
     Attributes
     ----------
     zeta_matrix : csr_array of shape (n_elements, n_elements)
+        The sparse zeta matrix.
     shape, n_elements, bottom, added_bottom, order, max_order
         See :class:`PosetProtocol`.
 
     See Also
     --------
-    TensorPoset : The componentwise order of a tensor.
-    PosetProtocol : What a class of posets has to offer.
-    tree_poset : A hierarchy of features.
-    product_poset : Pairs of elements of several posets.
+    TensorPoset : Index set of a tensor with the componentwise order.
+    PosetProtocol : Interface of all posets.
+    tree_poset : Build the poset of a hierarchy of features.
+    product_poset : Build the product of several posets.
 
     Examples
     --------
-    A diamond: 0 below 1 and 2, both below 3.
+    In a diamond, element 0 is below 1 and 2, and both are below 3:
 
     >>> from sklearn_pnl.geometry import Poset
     >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
@@ -55,7 +56,7 @@ class Poset(PosetProtocol):
     array([1., 2., 2., 4.])
     """
 
-    # Transforms read the zeta matrix once for all rows of a block.
+    # Transforms read the zeta matrix once per block, so blocks have at least 64 rows.
     rows_at_once = 64
     zeta_matrix = None
 
@@ -65,8 +66,8 @@ class Poset(PosetProtocol):
         self.zeta_matrix.eliminate_zeros()
         self.n_elements = self.zeta_matrix.shape[0]
         self.shape = (self.n_elements,)
-        # A linear extension: an element has more elements below it than any
-        # element below it has.
+        # Sorting by the number of elements below gives a linear extension, because an
+        # element has more elements below it than any of its predecessors has.
         n_below = np.diff(self.zeta_matrix.indptr)
         self._linear_extension = np.argsort(n_below, kind="stable")
         self.bottom = int(self._linear_extension[0])
@@ -75,30 +76,33 @@ class Poset(PosetProtocol):
     def from_relations(
         cls, n_elements: int, pairs: ArrayLike, *, add_bottom: bool = False
     ) -> Self:
-        """Poset from pairs ``(a, b)`` that say ``a <= b``; closed transitively.
+        """Build a poset from pairs ``(a, b)`` that mean ``a <= b``.
+
+        The relations are completed to their transitive closure.
 
         Parameters
         ----------
         n_elements : int
-            Elements are ``0, .., n_elements - 1``.
+            Number of elements. The elements are ``0, .., n_elements - 1``.
         pairs : array-like of shape (n_pairs, 2)
-            Relations; neither covers only nor closed is required.
+            Pairs of elements. Covering relations suffice; more relations are accepted.
         add_bottom : bool, default=False
-            Put a new element below all others. It becomes element 0, and the element
-            called ``a`` here becomes ``a + 1``.
+            Whether to add an element below all elements. The new element becomes
+            element 0, and element ``a`` of ``pairs`` becomes ``a + 1``.
 
         Returns
         -------
         Poset
+            The poset of the relations.
 
         Raises
         ------
         ValueError
-            If an element is out of range, if the relations contain a cycle
-            (whose elements are named), or if there is no bottom, an element below all.
+            If an element is out of range, if the relations contain a cycle, or if no
+            element is below all elements. The message names the elements.
         """
         if n_elements < 1:
-            raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
+            raise ValueError(f"n_elements must be at least 1; got {n_elements}.")
         lower, upper = _checked_pairs(pairs, n_elements).T
         if add_bottom:
             every = np.arange(n_elements)
@@ -112,8 +116,9 @@ class Poset(PosetProtocol):
         if len(minimal) > 1:
             raise ValueError(
                 f"The poset has no bottom: {len(minimal)} elements, first "
-                f"{minimal[:5].tolist()}, have nothing below them. Pass "
-                "add_bottom=True, or relate one element to each of these."
+                f"{minimal[:5].tolist()}, have no element below them. Pass "
+                "add_bottom=True, or add relations that put one element below all "
+                "elements."
             )
         return cls(_transitive_closure(covers), added_bottom=add_bottom)
 
@@ -122,35 +127,39 @@ class Poset(PosetProtocol):
         return f"Poset(n_elements={n}, n_relations={n_relations})"
 
     @cached_property
-    # An attribute of the protocol, computed on demand.
+    # The protocol declares an attribute; here it is computed at the first access.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of atoms below each element."""
         is_atom = np.diff(self.zeta_matrix.indptr) == 2
         return (self.zeta_matrix @ is_atom.astype(float)).astype(int)
 
     def zeta(self, theta: ArrayLike) -> NDArray:
-        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        """Compute ``f(x) = sum_{y <= x} theta(y)`` by the sparse zeta matrix."""
         return self._along_rows(theta, lambda columns: self.zeta_matrix @ columns)
 
     def moebius(self, f: ArrayLike) -> NDArray:
-        """Inverse of :meth:`zeta`, by a sparse triangular solve."""
+        """Compute the inverse of :meth:`zeta` by a sparse triangular solve."""
         return self._along_rows(f, lambda columns: self._solve(columns, "N"))
 
     def eta(self, p: ArrayLike) -> NDArray:
-        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        """Compute the adjoint of :meth:`zeta`, ``eta(x) = sum_{y >= x} p(y)``."""
         return self._along_rows(p, lambda columns: self.zeta_matrix.T @ columns)
 
     def eta_inverse(self, eta: ArrayLike) -> NDArray:
-        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        """Compute the inverse of :meth:`eta`: expectation coordinates to cells."""
         return self._along_rows(eta, lambda columns: self._solve(columns, "T"))
 
     def is_down_set(self, mask: ArrayLike) -> bool:
-        """Whether ``mask`` contains all elements below each of its elements."""
+        """Check whether ``mask`` contains all elements below each of its elements."""
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
-        """See :class:`PosetProtocol`: the element with the most elements below it."""
+        """Return, for each element, the index of the greatest of ``elements`` below it.
+
+        See :class:`PosetProtocol`. An element of ``elements`` is the greatest below
+        ``x`` if all of ``elements`` below ``x`` are below it, too.
+        """
         columns = self.zeta_matrix[:, elements]
         n_below = np.diff(columns.indptr)
         rows = np.repeat(np.arange(self.n_elements), n_below)
@@ -160,16 +169,16 @@ class Poset(PosetProtocol):
         return classes if np.array_equal(classes >= 0, n_below > 0) else None
 
     def columns(self, elements: NDArray) -> Any:
-        """Columns of the zeta matrix."""
+        """Return columns of the zeta matrix as a ``MatrixColumns``."""
         return MatrixColumns(self.zeta_matrix[:, elements])
 
     def __getstate__(self):
-        # The factor can be neither copied nor pickled; it is computed again on demand.
+        # The factor cannot be copied or pickled, so it is computed again when needed.
         return {k: v for k, v in self.__dict__.items() if k != "_triangular"}
 
     @cached_property
     def _triangular(self):
-        """The factor of the zeta matrix, unit lower triangular in the extension."""
+        """LU factor of the zeta matrix, triangular in the linear extension."""
         rank = self._linear_extension
         matrix = self.zeta_matrix[rank][:, rank].tocsc()
         return splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0)
@@ -190,42 +199,42 @@ class Poset(PosetProtocol):
 
 
 def _checked_pairs(pairs, n_elements):
-    """Pairs as integers (n_pairs, 2) without reflexive ones; a ValueError if bad."""
+    """Validate pairs; return integers (n_pairs, 2) without reflexive pairs."""
     pairs = np.asarray(pairs)
     if pairs.size == 0:
         return np.empty((0, 2), int)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(
-            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
-            f"of shape {pairs.shape} and type {pairs.dtype}."
+            "pairs must be an array of integers of shape (n_pairs, 2), in which (a, b) "
+            f"means a <= b; got an array of shape {pairs.shape} and type {pairs.dtype}."
         )
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
     if len(outside):
         raise ValueError(
-            f"Relation {outside[0]}, {tuple(pairs[outside[0]].tolist())}, names an "
-            f"element out of range: the poset has elements 0 to {n_elements - 1}."
+            f"Pair {outside[0]}, {tuple(pairs[outside[0]].tolist())}, has an element "
+            f"out of range: the poset has elements 0 to {n_elements - 1}."
         )
     return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
 
 
 def _check_acyclic(covers):
-    """A ValueError that names a cycle, if there is one."""
+    """Raise a ValueError that names the elements of a cycle, if there is a cycle."""
     n_components, component = connected_components(covers, connection="strong")
     if n_components == covers.shape[0]:
         return
     shared = np.bincount(component)[component] > 1
     cycle = np.flatnonzero(component == component[np.argmax(shared)])
     raise ValueError(
-        f"The relations contain a cycle through the elements {cycle.tolist()}: remove "
-        "one of these relations; in a partial order distinct elements cannot be below "
-        "each other."
+        f"The relations contain a cycle of the elements {cycle.tolist()}. In a partial "
+        "order, two distinct elements cannot be below each other. Remove a relation "
+        "between two of the elements."
     )
 
 
 def _transitive_closure(covers):
-    """Zeta matrix from relations, by a graph search from each element."""
+    """Compute the zeta matrix from relations, by a graph search from each element."""
     n = covers.shape[0]
-    # Converted once to the type that each search needs.
+    # Each search needs float64; one conversion saves a conversion per search.
     covers = covers.astype(np.float64)
     below = [
         breadth_first_order(covers, x, return_predecessors=False) for x in range(n)

@@ -1,9 +1,9 @@
 """Interactions between the modes of a tensor, as sets of its cells.
 
-A *family* of mode sets says which interactions a model keeps: an integer ``ell``
-(all sets of at most ``ell`` modes) or a list of tuples of modes, closed downward. The
-cells whose natural coordinates parametrise it are those whose non-zero indices are in
-modes of one of its sets.
+A *family* of mode sets defines which interactions a model contains. It is an integer
+``ell`` (all sets of at most ``ell`` modes) or a list of tuples of modes; all subsets of
+a listed set belong to the family, too. A cell belongs to the family if all its non-zero
+indices are in modes of one set. The natural coordinates of the cells are free.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# An order, or the sets of modes kept.
+# An order, or the sets of modes of a family.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
 
 
 def _check_interactions(interactions, n_modes):
-    """An order, or a list of sets of modes in ascending order."""
+    """Validate interactions; return an order, or a list of ascending sets of modes."""
     if isinstance(interactions, Integral):
         if not 1 <= interactions <= n_modes:
             raise ValueError(
@@ -37,32 +37,40 @@ def _check_interactions(interactions, n_modes):
     every = set(range(n_modes))
     if not sets or any(not m or sorted(every & set(m)) != list(m) for m in sets):
         raise ValueError(
-            "Interactions must be an order or a list of tuples of modes from 0 to "
-            f"{n_modes - 1}, none twice in one, such as [(0,), (1, 2)]; got "
-            f"{interactions!r}."
+            "Interactions must be an order or a list of tuples of distinct modes from "
+            f"0 to {n_modes - 1}, for example [(0,), (1, 2)]; got {interactions!r}."
         )
     return sets
 
 
 def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
-    """Cells where theta is free in M_ell (equation 1), for some interactions.
+    """Compute the mask of the cells whose theta is free for some interactions.
 
-    theta is 0 at all others. A cell belongs to the mode set in which its index is not
-    zero. The bottom, which belongs to the empty set, is left out.
+    For an order ell the mask marks M_ell (equation 1 of the paper); theta is 0 at all
+    other cells. A cell belongs to the set of modes in which its index is
+    not zero. The bottom belongs to the empty set, and its entry of the mask is False.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the tensor.
     interactions : int or iterable of tuple of int
+        An order, which frees all sets of at most that many modes, or a list of sets of
+        modes. A listed set includes all its subsets.
 
     Returns
     -------
     mask : ndarray of bool of shape ``shape``
+        True where theta is free.
+
+    Raises
+    ------
+    ValueError
+        If the order or a mode is out of range, or if a set names a mode twice.
 
     See Also
     --------
-    order_mask : Elements up to an order.
+    order_mask : Compute the mask of all elements up to an order, for any poset.
 
     Examples
     --------
@@ -83,6 +91,6 @@ def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArra
 
 
 def cell_orders(shape):
-    """Number of non-zero indices of each cell of a tensor."""
+    """Return the number of non-zero indices of each cell of a tensor."""
     modes = (np.minimum(np.arange(length), 1) for length in shape)
     return reduce(np.add.outer, modes)

@@ -1,4 +1,4 @@
-"""Protocol of posets, and columns of their zeta matrices applied to rows."""
+"""Interface of posets, and products of columns of a zeta matrix with rows."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ from .interactions import Interactions
 
 
 class PosetProtocol(ABC):
-    """Protocol of posets; a new class of posets needs nothing else.
+    """Base class of posets, which defines the interface that the package uses.
 
-    A class of your own that inherits from this one supplies the attributes, the four
-    transforms and :meth:`is_down_set`. The other methods have defaults, made of these;
-    they may be replaced by faster ones.
+    A subclass must define the attributes ``shape``, ``n_elements``, ``bottom`` and
+    ``order``, the four transforms and :meth:`is_down_set`. All other methods have
+    defaults, which a subclass may override with faster methods.
 
     Attributes
     ----------
     shape : tuple of int
-        Of an array with one entry an element.
+        Shape of an array with one entry per element.
     n_elements : int
+        Number of elements.
     bottom : int
-        Flat index of the element below all.
+        Flat index of the element below all elements.
     order : ndarray of int of shape ``shape``
         Number of atoms (covers of the bottom) below each element.
     added_bottom : bool, default=False
-        Whether the bottom, then element 0, stands for no feature. Estimators then take
+        Whether the bottom is element 0 and represents no feature. Estimators then take
         rows with one cell fewer: element ``x`` is feature ``x - 1``, and the bottom
-        holds the mean of the row.
+        gets the mean of the row.
     max_order : int
-        Largest order that occurs.
+        Largest order of an element.
     rows_at_once : int, default=1
-        Rows that a block should have at least: many, where the transforms read large
-        matrices that the rows share.
+        Smallest number of rows to transform at once. A larger number saves time if the
+        transforms read large matrices that all rows share.
 
     See Also
     --------
     Poset : Any partial order with a bottom.
-    TensorPoset : The componentwise order of a tensor.
+    TensorPoset : Index set of a tensor with the componentwise order.
     """
 
     shape: tuple
@@ -56,46 +57,50 @@ class PosetProtocol(ABC):
 
     @abstractmethod
     def zeta(self, theta: ArrayLike) -> NDArray:
-        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        """Compute ``f(x) = sum_{y <= x} theta(y)``, the zeta transform."""
 
     @abstractmethod
     def moebius(self, f: ArrayLike) -> NDArray:
-        """Inverse of :meth:`zeta`."""
+        """Compute the inverse of :meth:`zeta`."""
 
     @abstractmethod
     def eta(self, p: ArrayLike) -> NDArray:
-        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        """Compute the adjoint of :meth:`zeta`, ``eta(x) = sum_{y >= x} p(y)``."""
 
     @abstractmethod
     def eta_inverse(self, eta: ArrayLike) -> NDArray:
-        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        """Compute the inverse of :meth:`eta`: expectation coordinates to cells."""
 
     @abstractmethod
     def is_down_set(self, mask: ArrayLike) -> bool:
-        """Whether ``mask`` contains all elements below each of its elements."""
+        """Check whether ``mask`` contains all elements below each of its elements."""
 
     def is_up_set(self, mask: ArrayLike) -> bool:
-        """Whether ``mask`` contains all elements above each of its elements."""
+        """Check whether ``mask`` contains all elements above each of its elements."""
         return self.is_down_set(~np.asarray(mask, bool))
 
     @property
     def max_order(self) -> int:
-        """Largest order that occurs."""
+        """Largest order of an element."""
         return int(self.order.max())
 
     def order_mask(self, order: ArrayLike) -> NDArray:
-        """Elements of order 1 to ``order``: where theta is free in M_ell."""
+        """Return the mask of the elements of order 1 to ``order``.
+
+        The mask marks the elements whose theta is free in M_ell.
+        """
         if not (isinstance(order, Integral) and 1 <= order <= max(1, self.max_order)):
             raise ValueError(
                 f"order={order!r} is outside 1 to {self.max_order}, the largest order "
-                f"in {self!r}; interactions between modes are those of a tensor."
+                f"of an element of {self!r}. Choose a smaller order. Lists of sets of "
+                "modes require a TensorPoset."
             )
         return (self.order >= 1) & (self.order <= order)
 
     def level_mask(self, level: ArrayLike) -> NDArray:
-        """Free elements of a level: an order, a mask, or a list of them.
+        """Return the mask of the free elements for an order, a mask, or a list.
 
-        An order of 0 frees none; a mask may free none.
+        Order 0 and an empty mask free no element.
         """
         if isinstance(level, np.ndarray) and level.dtype == bool and not level.any():
             level = 0
@@ -104,27 +109,27 @@ class PosetProtocol(ABC):
         return self.order_mask(level) if level else np.zeros(self.shape, bool)
 
     def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
-        """Interactions of a tensor that ``mask`` keeps, or None: it is no such set.
+        """Return the interactions that consist of the cells of ``mask``, or None.
 
-        An order or the maximal sets of modes. Only for elements that are the cells of
-        a tensor of shape ``shape`` in the componentwise order.
+        The interactions are an order or the maximal sets of modes. A result other than
+        None is only possible for the componentwise order of a tensor.
         """
         return None
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
-        """Number among ``elements`` of the greatest of them below each element, flat.
+        """Return, for each element, the index of the greatest of ``elements`` below it.
 
-        -1 where none is below. None if somewhere there is no greatest one, or if to
-        find out would cost too much.
+        The index is -1 if none of ``elements`` is below the element. The result is None
+        if the greatest does not exist for some element, or is expensive to find.
         """
         return None
 
     def columns(self, elements: NDArray) -> Any:
-        """Columns of the zeta matrix, to be applied to rows: a ``ZetaColumns``."""
+        """Return columns of the zeta matrix as an object like ``ZetaColumns``."""
         return ZetaColumns(self, elements)
 
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
-        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat)."""
+        """Compute ``sum_{z >= x, z >= y} p(z)`` for all pairs of flat ``elements``."""
         p = np.asarray(p)
         rows = p.reshape(-1, self.n_elements)
         above = self.columns(elements).synthesis(np.eye(len(elements)))
@@ -134,48 +139,48 @@ class PosetProtocol(ABC):
 
     @property
     def zeta_matrix(self) -> Any:
-        """The sparse matrix of :meth:`zeta` on flat arrays."""
+        """Sparse matrix of :meth:`zeta` for flat arrays."""
         every = np.arange(self.n_elements)
         return csr_array(self.columns(every).synthesis(np.eye(self.n_elements)).T)
 
 
 class ZetaColumns:
-    """Columns of a zeta matrix by its transforms; rows are flat."""
+    """Products of columns of a zeta matrix with flat rows, by transforms."""
 
     def __init__(self, poset, elements):
         self._poset, self._elements = poset, elements
 
     def synthesis(self, v):
-        """Zeta of theta on the elements alone: rows (n, D)."""
+        """Compute rows (n, D): the zeta transform of theta ``v`` on the elements."""
         theta = spread(v, self._elements, self._poset.n_elements)
         values = self._poset.zeta(reshaped(theta, (-1, *self._poset.shape)))
         return reshaped(values, theta.shape)
 
     def analysis(self, x):
-        """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
+        """Compute eta on the elements (n, m), the transpose of :meth:`synthesis`."""
         eta = self._poset.eta(reshaped(x, (-1, *self._poset.shape)))
         return take(reshaped(eta, x.shape), self._elements, axis=1)
 
 
 class MatrixColumns:
-    """Columns of a zeta matrix as one (D, m), dense or sparse; as ``ZetaColumns``."""
+    """Products of columns of a zeta matrix with flat rows, by a matrix (D, m)."""
 
     def __init__(self, matrix):
         self._matrix = matrix
 
     def synthesis(self, v):
-        """As of ``ZetaColumns``."""
+        """Compute the same as :meth:`ZetaColumns.synthesis`."""
         if isinstance(v, np.ndarray):
             return np.ascontiguousarray(v @ self._matrix.T)
         return v @ kept(v, self, "_matrix").T
 
     def analysis(self, x):
-        """As of ``ZetaColumns``."""
+        """Compute the same as :meth:`ZetaColumns.analysis`."""
         return x @ kept(x, self, "_matrix")
 
 
 def zeta_columns(poset, elements):
-    """Columns of the zeta matrix, dense if few: faster then than cumulative sums."""
+    """Return columns of the zeta matrix, dense if this is faster than transforms."""
     m, columns = len(elements), poset.columns(elements)
     if m > 64 or m * poset.n_elements > 2**20:
         return columns
@@ -183,23 +188,34 @@ def zeta_columns(poset, elements):
 
 
 def order_mask(poset: PosetProtocol, order: Interactions) -> NDArray:
-    """Elements of order 1 to ``order``: where theta is free in M_ell of equation 1.
+    """Compute the mask of the elements of order 1 to ``order``.
+
+    These elements are the free coordinates of the base M_ell of equation 1 of the
+    paper.
 
     Parameters
     ----------
     poset : Poset or TensorPoset
+        The poset of the elements.
     order : int or iterable of tuple of int
-        ``ell``, or for a tensor the mode sets kept.
+        The order ``ell``, from 1 to ``poset.max_order``. A larger order preserves more
+        interactions. For a tensor it may be a list of sets of modes instead.
 
     Returns
     -------
     mask : ndarray of bool of shape ``poset.shape``
+        True where theta is free.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` is out of range, or a set of modes is not valid.
 
     See Also
     --------
-    interaction_mask : Elements of some interactions.
-    element_mask : Elements given one by one.
-    many_body_projection : On distributions of low order.
+    interaction_mask : Compute the mask for given interactions of a tensor.
+    element_mask : Compute the mask of a list of elements.
+    many_body_projection : Project on the distributions of low order.
 
     Examples
     --------
@@ -212,29 +228,31 @@ def order_mask(poset: PosetProtocol, order: Interactions) -> NDArray:
 
 
 def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
-    """Elements given as a mask or listed, as a mask without the bottom.
+    """Convert a mask or a list of elements to a mask without the bottom.
 
     Parameters
     ----------
     poset : Poset or TensorPoset
+        The poset of the elements.
     elements : array-like
-        A boolean mask of shape ``poset.shape``, or flat; a list of flat indices; or
-        for a tensor a list of tuples of indices, one a mode.
+        A boolean mask of shape ``poset.shape`` or ``(n_elements,)``, a list of flat
+        indices, or, for a tensor, a list of tuples with one index per mode.
 
     Returns
     -------
     mask : ndarray of bool of shape ``poset.shape``
+        True for each given element except the bottom.
 
     Raises
     ------
     ValueError
-        If the shape does not fit, if an element is out of range or named twice, or if
-        nothing is left without the bottom: such a base pins everything.
+        If the shape does not fit, if an element is out of range or listed twice, or if
+        there is no element besides the bottom.
 
     See Also
     --------
-    order_mask : Elements up to an order.
-    interaction_mask : Elements of some interactions.
+    order_mask : Compute the mask of all elements up to an order.
+    interaction_mask : Compute the mask for given interactions of a tensor.
 
     Examples
     --------
@@ -247,13 +265,13 @@ def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
     mask[flat] = True
     if mask.sum() < len(flat):
         raise ValueError(
-            f"Some of the {len(flat)} elements are named twice. A mask is of Booleans, "
-            "np.asarray(mask, bool): integers are places."
+            f"Some of the {len(flat)} elements are listed twice. Integers are read as "
+            "indices; convert a mask of integers with np.asarray(mask, bool)."
         )
     mask[poset.bottom] = False
     if not mask.any():
         raise ValueError(
-            "The base has no element besides the bottom: it pins everything, and every "
-            "row would get the same code. Free at least one element."
+            "The base has no element besides the bottom, so every row would get the "
+            "same code. Add at least one element."
         )
     return mask.reshape(poset.shape)

@@ -1,4 +1,4 @@
-"""The componentwise order of the cells of a tensor: transforms without a matrix."""
+"""The componentwise order of the cells of a tensor, with transforms in O(D d)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .protocol import PosetProtocol
 class TensorPoset(PosetProtocol):
     """Index set of a tensor with the componentwise order.
 
-    ``x <= y`` if ``x_k <= y_k`` in every mode. The bottom is ``(0, .., 0)``, the
-    order of an element is the number of its non-zero indices, and the zeta
-    transform is a cumulative sum along every mode: O(D d), no matrix.
+    ``x <= y`` if ``x_k <= y_k`` in every mode. The bottom is ``(0, .., 0)``. The order
+    of an element is the number of its non-zero indices. The zeta transform is a
+    cumulative sum along every mode, which costs O(D d) and needs no matrix.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class TensorPoset(PosetProtocol):
     Attributes
     ----------
     n_modes : int
-        ``d``.
+        The number ``d`` of modes.
     order : ndarray of int of shape ``shape``
         Number of non-zero indices of each cell ("ell-body" order).
     shape, n_elements, bottom, max_order
@@ -40,8 +40,8 @@ class TensorPoset(PosetProtocol):
     See Also
     --------
     Poset : Any partial order with a bottom.
-    chain_poset : Ordered features.
-    order_mask : Elements up to an order.
+    chain_poset : Build the poset of ordered features.
+    order_mask : Compute the mask of all elements up to an order.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class TensorPoset(PosetProtocol):
         shape = tuple(np.atleast_1d(shape).tolist())
         if not (shape and all(isinstance(n, int) and n >= 1 for n in shape)):
             raise ValueError(
-                "A tensor needs at least one mode, each of length 1 or more; got "
-                f"shape {shape}."
+                "shape must contain at least one integer, and each must be at least 1; "
+                f"got {shape}."
             )
         self.shape = shape
         self.n_elements = prod(shape)
@@ -78,60 +78,63 @@ class TensorPoset(PosetProtocol):
         return hash(self.shape)
 
     @cached_property
-    # An attribute of the protocol, computed on demand.
+    # The protocol declares an attribute; here it is computed at the first access.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of non-zero indices of each cell."""
         return cell_orders(self.shape)
 
     def zeta(self, theta: ArrayLike) -> NDArray:
-        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        """Compute ``f(x) = sum_{y <= x} theta(y)`` by cumulative sums along modes."""
         return self._along_modes(theta, _cumulate)
 
     def moebius(self, f: ArrayLike) -> NDArray:
-        """Inverse of :meth:`zeta`: the first difference along every mode."""
+        """Compute the inverse of :meth:`zeta` by first differences along the modes."""
         return self._along_modes(f, _difference)
 
     def eta(self, p: ArrayLike) -> NDArray:
-        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        """Compute the adjoint of :meth:`zeta`, ``eta(x) = sum_{y >= x} p(y)``."""
         return self._along_modes(p, _cumulate, reverse=True)
 
     def eta_inverse(self, eta: ArrayLike) -> NDArray:
-        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        """Compute the inverse of :meth:`eta`: expectation coordinates to cells."""
         return self._along_modes(eta, _difference, reverse=True)
 
     def is_down_set(self, mask: ArrayLike) -> bool:
-        """Whether ``mask`` contains all elements below each of its elements."""
+        """Check whether ``mask`` contains all elements below each of its elements."""
         mask = np.asarray(mask, bool)
         modes = (np.moveaxis(mask, k, 0) for k in range(self.n_modes))
         return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
 
     def order_mask(self, order: ArrayLike) -> NDArray:
-        """Cells of the interactions of at most ``order`` modes, or of those listed."""
+        """Return the mask of the cells of an order, or of a list of sets of modes."""
         return interaction_mask(self.shape, order)
 
     def level_mask(self, level: ArrayLike) -> NDArray:
-        """As for any poset, but lists are of sets of modes."""
+        """Return the mask of the free cells for an order, a mask, or sets of modes."""
         if isinstance(level, np.ndarray | Integral):
             return super().level_mask(level)
         return self.order_mask(level)
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
-        """In a tensor of one mode the last one before each; else None."""
+        """Return, for a tensor of one mode, the last of ``elements`` up to each cell.
+
+        For other tensors the result is None; see :class:`PosetProtocol`.
+        """
         if max(self.shape) < self.n_elements:
             return None
         return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
 
     def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
-        """The order, or the maximal sets of modes, with these cells; or None.
+        """Return the order, or the maximal sets of modes, with the cells of ``mask``.
 
-        The bottom, which belongs to no set, does not matter.
+        The result is None if the cells form no family. The bottom is ignored.
         """
         kept, bottom = np.array(mask, bool), (0,) * self.n_modes
         kept[bottom] = True
         if not self.is_down_set(kept):
             return None
         kept[bottom] = False
-        # In which modes cells are not the first, each set of them once.
+        # Each distinct set of modes in which a cell has a non-zero index.
         used = np.unique(np.argwhere(kept) > 0, axis=0)
         largest = int(used.sum(axis=1).max(initial=0))
         if largest and np.array_equal(kept, interaction_mask(self.shape, largest)):
@@ -144,10 +147,10 @@ class TensorPoset(PosetProtocol):
         return sets
 
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
-        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
+        """Compute ``sum_{z >= x, z >= y} p(z)`` for all pairs of flat ``elements``.
 
-        Two cells of a tensor have a least cell above both, the elementwise
-        maximum, so this is ``eta`` read there.
+        The least cell above two cells of a tensor is their elementwise maximum, so the
+        sum is ``eta`` at the maximum.
         """
         cells = np.unravel_index(elements, self.shape)
         above = tuple(np.maximum(c[:, None], c) for c in cells)
@@ -160,7 +163,7 @@ class TensorPoset(PosetProtocol):
         values = as_floats(values)
         shape = tuple(values.shape)
         outer, inner = prod(leading_shape(values, self)), self.n_elements
-        # A copy in the order of C, in which all modes are changed in place.
+        # A contiguous copy, because the operations change it in place.
         flat = 1 * reshaped(values, (outer * inner,))
         for length in self.shape:
             inner //= length
@@ -171,7 +174,7 @@ class TensorPoset(PosetProtocol):
 
 
 def _cumulate(mode, reverse):
-    """Cumulative sum along the middle axis, or against it, in place."""
+    """Accumulate along the middle axis in place, from the last entry if ``reverse``."""
     n = mode.shape[1]
     if n > 16:
         xp, step = namespace(mode), -1 if reverse else 1
@@ -181,14 +184,14 @@ def _cumulate(mode, reverse):
             sums = xp.cumulative_sum(xp.flip(mode, axis=1) if reverse else mode, axis=1)
             mode[...] = xp.flip(sums, axis=1) if reverse else sums
         return
-    # Few contiguous additions are faster.
+    # For a short mode, a loop of contiguous additions is faster than cumsum.
     levels = range(n - 2, -1, -1) if reverse else range(1, n)
     for level in levels:
         mode[:, level, :] += mode[:, level + 1 if reverse else level - 1, :]
 
 
 def _difference(mode, reverse):
-    """First difference along the middle axis, or against it, in place."""
+    """Subtract neighbours along the middle axis in place; invert ``_cumulate``."""
     if reverse:
         mode[:, :-1, :] -= 1 * mode[:, 1:, :]
     else:
