@@ -1,57 +1,58 @@
 r"""Information geometry of log-linear models on a finite poset.
 
-No estimators, no warnings, no random numbers, no printing. Everything here is a
-function of arrays: NumPy's, or on tensors and their interactions those of any namespace
-of the array API standard, such as PyTorch's, which stay on their device. The five parts
-say at their top which statement of the paper or the literature each is:
+The package contains functions of arrays only: no estimators, no warnings, no random
+numbers and no output. Arrays are NumPy arrays. The functions of tensors and their
+interactions also accept any namespace of the array API standard, for example PyTorch,
+and compute on the device of the array. Each part names the statement of the paper or
+the literature that it implements:
 
 ``posets``
     The order between cells, and the zeta transform.
 ``coordinates``, ``divergences``, ``energies``
-    theta and eta, Kullback-Leibler divergence, geodesics, what lies beyond an order.
+    Coordinates theta and eta, Kullback-Leibler divergence, geodesics, and the part of
+    a divergence that is due to interactions above an order.
 ``many_body``
-    Projections in mixed coordinates, on tensors and any poset; missing cells.
+    Projections in mixed coordinates on tensors and any poset, and missing cells.
 ``convex``
-    Linear constraints, margins, and Newton's method for all of these.
+    Projections on linear constraints and on margins, and Newton's method.
 ``contingency``
-    How well a model fits counts.
+    Goodness of fit of log-linear models of counts.
 
 Conventions
 -----------
-Symbols, in the order in which they are used everywhere:
+Symbols:
 
 ``p, q``
-    probabilities (positive arrays); ``p`` comes before ``q`` in a divergence.
+    Probabilities (positive arrays); ``p`` comes before ``q`` in a divergence.
 ``theta``
-    natural coordinates, ``log p(x) = sum_{y <= x} theta(y)`` (zeta transform);
-    the bottom carries the log-partition, ``theta(bottom) = -psi``.
+    Natural coordinates, ``log p(x) = sum_{y <= x} theta(y)`` (zeta transform). At the
+    bottom theta is minus the log-partition, ``theta(bottom) = -psi``.
 ``eta``
-    expectation coordinates, ``eta(x) = sum_{y >= x} p(y)`` (adjoint of zeta);
+    Expectation coordinates, ``eta(x) = sum_{y >= x} p(y)`` (adjoint of zeta);
     ``eta(bottom) = 1``, or the mass of an unnormalised measure.
 ``psi``
-    log-partition function, with ``grad psi = eta`` and ``Hess psi = G``, the
+    Log-partition function, with ``grad psi = eta`` and ``Hess psi = G``, the
     Fisher information.
 ``n, D, d, ell``
-    rows, cells (elements of the poset), modes of a tensor, order.
+    Numbers of rows, of cells (elements of the poset), and of modes of a tensor; order.
 
 Coordinates
-    The coordinate system is in a function's name, never in a flag:
-    ``theta_from_prob``, ``prob_from_eta``.
+    The name of a function contains its coordinate system: ``theta_from_prob``,
+    ``prob_from_eta``.
 Arrays
-    have shape ``(..., *poset.shape)``: any number of rows first, then the
-    poset. ``poset.shape`` is ``(D,)`` for a general poset and ``(I_1, .., I_d)``
-    for a tensor.
+    An array has shape ``(..., *poset.shape)``: any number of leading axes, then the
+    axes of the poset. ``poset.shape`` is ``(D,)`` for a general poset and
+    ``(I_1, .., I_d)`` for a tensor.
 Divergence
     ``kl_divergence(p, q) = sum p log(p / q) - sum p + sum q``.
 m-projection of p on an e-flat set
-    minimises ``KL(p, q)`` over ``q``; it keeps eta of ``p`` where theta is free.
+    Minimises ``KL(p, q)`` over ``q``; it preserves eta of ``p`` where theta is free.
 e-projection of r on an m-flat set
-    minimises ``KL(q, r)`` over ``q``; it keeps theta of ``r`` where eta is free.
+    Minimises ``KL(q, r)`` over ``q``; it preserves theta of ``r`` where eta is free.
 Mixed coordinates
     For a set M of elements other than the bottom there is exactly one ``q``
     with the eta of a *target* on M and the theta of a *reference* off M. It is
-    both of the projections above, and the only problem solved here:
-    :func:`mixed_projection`.
+    both an m-projection and an e-projection; :func:`mixed_projection` computes it.
 
 References
 ----------

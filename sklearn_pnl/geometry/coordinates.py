@@ -1,31 +1,32 @@
 r"""The two dual coordinate systems of a log-linear model, and its Fisher metric.
 
 The positive distributions on a finite poset are a dually flat manifold (section 3.1 and
-appendix A.1 of the paper; Amari 2016, chapter 2). Two systems of coordinates are flat:
-the natural ones, ``theta``, in which e-geodesics are straight, and the expectation
-ones, ``eta``, in which m-geodesics are. On a poset they are
+appendix A.1 of the paper; Amari 2016, chapter 2). It has two systems of flat
+coordinates: e-geodesics are straight lines in the natural coordinates ``theta``, and
+m-geodesics are straight lines in the expectation coordinates ``eta``. On a poset,
 
 .. math:: \log p(x) = \sum_{y \le x} \theta(y), \qquad
           \eta(x) = \sum_{y \ge x} p(y)
 
-(section 3.2; Sugiyama, Nakahara and Tsuda 2017): ``theta`` is the Moebius transform of
-``log p``, ``eta`` the adjoint of the zeta transform applied to ``p``. theta at the
-bottom is ``-psi``, the log-partition, eta there is 1; a positive measure that is not
-normalised has its mass there (the footnote of section 4.1). Legendre duality ties them:
+(section 3.2; Sugiyama, Nakahara and Tsuda 2017). So ``theta`` is the Moebius transform
+of ``log p``, and ``eta`` is the adjoint of the zeta transform applied to ``p``. At the
+bottom, theta is ``-psi``, minus the log-partition, and eta is 1. For a positive measure
+that is not normalised, eta at the bottom is its mass (the footnote of section 4.1).
+The two systems are related by Legendre duality:
 
 .. math:: \eta = \nabla \psi(\theta), \qquad
           G(x, y) = \frac{\partial \eta(x)}{\partial \theta(y)}
           = \sum_{z \ge x, z \ge y} p(z) - \eta(x) \eta(y) .
 
-Linear constraints on theta give an e-flat sub-manifold, on eta an m-flat one (Remark
-3.1): :mod:`sklearn_pnl.geometry.many_body` projects on both.
+Linear constraints on theta define an e-flat submanifold, and linear constraints on eta
+define an m-flat submanifold (Remark 3.1). :mod:`sklearn_pnl.geometry.many_body`
+projects on both kinds.
 
 Convention:
     theta = theta_from_prob(p, poset)      p = prob_from_theta(theta, poset)
     eta   = eta_from_prob(p, poset)        p = prob_from_eta(eta, poset)
 
-All arrays have shape ``(..., *poset.shape)``; rows are independent of each other. The
-coordinate system is in a function's name, never in a flag.
+All arrays have shape ``(..., *poset.shape)``; rows are independent of each other.
 """
 
 from __future__ import annotations
@@ -63,25 +64,27 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
-        Positive. If it does not sum to 1 it is read as a positive measure, and
-        ``theta(bottom)`` carries its mass.
+        Positive distributions or measures. The mass of a measure changes only
+        ``theta(bottom)``.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
     theta : ndarray of the same shape
-        With the bottom; for a distribution ``theta(bottom) = -psi``.
+        Natural coordinates, including the bottom. For a distribution
+        ``theta(bottom) = -psi``.
 
     Raises
     ------
     ValueError
-        If a cell is not positive: its ``log`` would be infinite.
+        If a cell is not positive.
 
     See Also
     --------
-    prob_from_theta : From natural coordinates to a distribution.
-    eta_from_prob : Expectation coordinates.
-    log_partition : The convex function whose gradient is eta.
+    prob_from_theta : Compute a distribution from natural coordinates.
+    eta_from_prob : Compute expectation coordinates.
+    log_partition : Compute the convex function whose gradient is eta.
 
     Examples
     --------
@@ -97,8 +100,8 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     if not xp.all(p > 0):
         cell = tuple(int(i) for i in np.argwhere(~(to_host(p) > 0))[0])
         raise ValueError(
-            f"theta is finite for positive cells only; the cell at index {cell} is "
-            f"{float(p[cell])!r}. Add a positive offset before normalising."
+            f"p must be positive, because theta is based on log p; the cell at index "
+            f"{cell} is {float(p[cell])!r}. Add a positive offset before normalising."
         )
     return poset.moebius(xp.log(p))
 
@@ -106,23 +109,31 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Compute the distribution with natural coordinates ``theta``.
 
-    ``q = exp(zeta(theta) - psi)``: the value at the bottom is ignored, since
-    normalisation decides it.
+    The distribution is ``exp(zeta(theta) - psi)``. The value of theta at the bottom is
+    ignored, because normalisation determines it.
 
     Parameters
     ----------
     theta : array-like of shape (..., *poset.shape)
+        Natural coordinates.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
-    p : ndarray of the same shape, each row summing to 1
+    p : ndarray of the same shape
+        Distributions; each sums to 1.
+
+    Raises
+    ------
+    ValueError
+        If theta is so large that ``log p`` is not finite.
 
     See Also
     --------
-    theta_from_prob : Natural coordinates.
-    measure_from_theta : The same with a mass.
-    log_partition : The convex function whose gradient is eta.
+    theta_from_prob : Compute natural coordinates.
+    measure_from_theta : Compute a measure whose mass theta at the bottom determines.
+    log_partition : Compute the convex function whose gradient is eta.
 
     Examples
     --------
@@ -137,11 +148,11 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _normalized(theta, poset):
-    """Distributions with theta, and psi; theta at the bottom is ignored."""
+    """Compute the distributions with theta, and psi; ignore theta at the bottom."""
     theta = as_floats(theta)
     xp, lead = namespace(theta), leading_shape(theta, poset)
     flat = 1 * xp.reshape(theta, (prod(lead), poset.n_elements))
-    # Sums with theta of the bottom would lose digits.
+    # Adding a large theta at the bottom to all cells would lose digits.
     flat[:, poset.bottom] = 0
     energy = poset.zeta(xp.reshape(flat, theta.shape))
     q, psi = normalized_exp(xp.reshape(energy, flat.shape))
@@ -149,9 +160,9 @@ def _normalized(theta, poset):
 
 
 def normalized_exp(energy):
-    """``exp(energy - psi)`` of rows of shape (n, D), written over them, and psi.
+    """Compute ``exp(energy - psi)`` in place for rows (n, D), and psi.
 
-    A ValueError if a row has no such distribution: its energies overflow.
+    Raise a ValueError if the energies of a row overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         q, psi = tilted_exp(energy)
@@ -164,14 +175,14 @@ def _check_finite(logs):
     if not namespace(logs).all(finite):
         row = int(np.argmin(to_host(finite)))
         raise ValueError(
-            f"Row {row} has no distribution: theta is so large that log p, a sum of "
-            "theta, is not finite. Choose theta closer to 0, or codes closer to those "
-            "of data."
+            f"Row {row} has no distribution, because log p, a sum of entries of theta, "
+            "is not finite. Use smaller values of theta, or codes closer to the codes "
+            "of the training rows."
         )
 
 
 def tilted_exp(energy):
-    """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
+    """Compute :func:`normalized_exp` without the check, for steps of a line search."""
     xp = namespace(energy)
     top = xp.max(energy, axis=1)
     energy -= top[:, None]
@@ -182,7 +193,7 @@ def tilted_exp(energy):
 
 
 def distributions(poset, **arrays):
-    """Validate distributions; rows (n, D) of float64, and the leading shape."""
+    """Validate named distributions; return rows (n, D) and the leading shape."""
     types = [(p if is_foreign(p) else np.asarray(p)).dtype for p in arrays.values()]
     arrays = dict(zip(arrays, together(as_doubles, *arrays.values()), strict=True))
     rows, lead = flat_rows(poset, **arrays)
@@ -192,31 +203,43 @@ def distributions(poset, **arrays):
             xp.min(rows[k]) >= 0 and xp.all(xp.abs(total - 1) <= 1e-6)
         ):
             raise ValueError(
-                f"{name} must hold distributions: cells of at least 0 with sum 1. "
-                "Divide each row by its sum."
+                f"{name} must contain distributions, with non-negative cells that sum "
+                "to 1. Divide each row by its sum, after adding an offset if a cell is "
+                "negative."
             )
         if not str(types[k]).endswith("float64"):
-            # Sums of other types are 1 only to their own precision.
+            # In a lower precision the rows sum to 1 only approximately.
             rows[k] = rows[k] / total[:, None]
     return rows, lead
 
 
 def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
-    """Compute the measure ``exp(zeta(theta))``; ``theta(bottom)`` sets its mass.
+    """Compute the positive measure ``exp(zeta(theta))``.
+
+    In contrast to :func:`prob_from_theta`, the result is not normalised:
+    ``theta(bottom)`` determines the mass.
 
     Parameters
     ----------
     theta : array-like of shape (..., *poset.shape)
+        Natural coordinates, including the bottom.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
     measure : ndarray of the same shape
+        Positive measures.
+
+    Raises
+    ------
+    ValueError
+        If the logarithm of a measure is not finite.
 
     See Also
     --------
-    prob_from_theta : From natural coordinates to a distribution.
-    theta_from_prob : Natural coordinates.
+    prob_from_theta : Compute a distribution from natural coordinates.
+    theta_from_prob : Compute natural coordinates.
 
     Examples
     --------
@@ -237,22 +260,25 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Compute ``psi(theta)``, the convex function with ``grad psi = eta``.
 
-    ``psi = log sum_x exp(sum_{bottom < y <= x} theta(y))``; the value at the
+    ``psi = log sum_x exp(sum_{bottom < y <= x} theta(y))``. The value of theta at the
     bottom is ignored.
 
     Parameters
     ----------
     theta : array-like of shape (..., *poset.shape)
+        Natural coordinates.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
     psi : ndarray of shape (...,)
+        One value per row.
 
     See Also
     --------
-    eta_from_prob : Expectation coordinates.
-    fisher_information : Its second derivatives.
+    eta_from_prob : Compute expectation coordinates.
+    fisher_information : Compute the second derivatives of psi.
 
     Examples
     --------
@@ -271,17 +297,19 @@ def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
-        Distribution or non-negative measure; zero cells are fine.
+        Distributions or non-negative measures. Cells may be zero.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
-    eta : ndarray of the same shape; ``eta(bottom)`` is the mass
+    eta : ndarray of the same shape
+        Expectation coordinates; ``eta(bottom)`` is the mass.
 
     See Also
     --------
-    prob_from_eta : From expectation coordinates to a distribution.
-    theta_from_prob : Natural coordinates.
+    prob_from_eta : Compute a distribution from expectation coordinates.
+    theta_from_prob : Compute natural coordinates.
 
     Examples
     --------
@@ -297,22 +325,25 @@ def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
 def prob_from_eta(eta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Compute the distribution with expectation coordinates ``eta``.
 
-    Not every array is the eta of a positive distribution; the result then has
-    cells that are zero or negative.
+    If ``eta`` does not belong to a positive distribution, the result has cells that are
+    zero or negative.
 
     Parameters
     ----------
     eta : array-like of shape (..., *poset.shape)
+        Expectation coordinates, including the bottom.
     poset : Poset or TensorPoset
+        Poset of the cells.
 
     Returns
     -------
     p : ndarray of the same shape
+        Distributions, or measures of mass ``eta(bottom)``.
 
     See Also
     --------
-    eta_from_prob : Expectation coordinates.
-    prob_from_theta : From natural coordinates to a distribution.
+    eta_from_prob : Compute expectation coordinates.
+    prob_from_theta : Compute a distribution from natural coordinates.
 
     Examples
     --------
@@ -328,28 +359,31 @@ def prob_from_eta(eta: ArrayLike, poset: PosetProtocol) -> NDArray:
 def fisher_information(
     p: ArrayLike, poset: PosetProtocol, elements: ArrayLike | None = None
 ) -> NDArray:
-    r"""Fisher information in the natural coordinates, ``G = Hess psi``.
+    r"""Compute the Fisher information in the natural coordinates, ``G = Hess psi``.
 
-    ``G(x, y) = sum_{z >= x, z >= y} p(z) - eta(x) eta(y)``, the covariance of the
-    indicators of the elements above ``x`` and ``y``.
+    ``G(x, y) = sum_{z >= x, z >= y} p(z) - eta(x) eta(y)`` is the covariance of the
+    indicator functions of the elements above ``x`` and above ``y``.
 
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
         Distributions.
     poset : Poset or TensorPoset
+        Poset of the cells.
     elements : array-like, default=None
-        The coordinates wanted, as for :func:`element_mask`, in the order in which they
-        are listed; None means all but the bottom.
+        The ``m`` elements of the rows and columns of ``G``, in the format of
+        :func:`element_mask`. The order of a list is preserved. None means all elements
+        except the bottom.
 
     Returns
     -------
     G : ndarray of shape (..., m, m)
+        One symmetric matrix per row of ``p``.
 
     See Also
     --------
-    log_partition : The convex function whose gradient is eta.
-    eta_from_prob : Expectation coordinates.
+    log_partition : Compute the convex function whose gradient is eta.
+    eta_from_prob : Compute expectation coordinates.
 
     References
     ----------

@@ -16,26 +16,28 @@ def kl_divergence(
 ) -> float | NDArray:
     """Compute ``KL(p, q) = sum p log(p / q) - sum p + sum q``.
 
-    For distributions this is the usual divergence; for measures of different
-    mass the last two terms keep it non-negative. It is ``inf`` where ``q`` is 0
-    and ``p`` is not: no epsilon is added.
+    For distributions the result is the Kullback-Leibler divergence. For measures of
+    different mass, the last two terms make it non-negative. The result is ``inf`` if
+    ``q`` is 0 in a cell in which ``p`` is positive; no epsilon is added.
 
     Parameters
     ----------
-    p, q : array-like, broadcast against each other
-        Non-negative.
+    p, q : array-like
+        Distributions or measures, broadcast against each other. If a cell is negative,
+        the result is ``inf``.
     axis : int, tuple of int or None, default=None
-        Axes of the cells, summed over; None sums over all.
+        Axes of the cells, over which the terms are summed. None sums over all axes.
 
     Returns
     -------
-    divergence : ndarray or float, in nats
+    divergence : ndarray or float
+        Divergence in nats; a float if all axes are summed.
 
     See Also
     --------
-    mixed_projection : The problem that all projections are.
-    interaction_energy : What lies beyond a level.
-    e_geodesic : Straight in theta.
+    mixed_projection : Minimise the divergence with given coordinates.
+    interaction_energy : Compute the divergence due to interactions above an order.
+    e_geodesic : Compute points of the geodesic that is straight in theta.
 
     Examples
     --------
@@ -49,13 +51,13 @@ def kl_divergence(
     xp = namespace(p)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logs = xp.log(p / q)
-        # A ratio may be beyond floating point where its logarithm is not.
+        # A ratio may overflow although its logarithm is finite.
         far = xp.isinf(logs) & (p > 0) & (q > 0) & (p < np.inf) & (q < np.inf)
         if xp.any(far):
             logs = xp.where(far, xp.log(p) - xp.log(q), logs)
         terms = xp.where(p == 0, 0.0, p * logs) - p + q
     terms = xp.where((p < 0) | (q < 0), np.inf, terms)
-    # Rounding alone can make the sum negative.
+    # The sum is only negative due to rounding.
     divergence = at_least(xp.sum(terms, axis=axis), 0.0)
     return float(divergence) if divergence.ndim == 0 else divergence
 
@@ -65,19 +67,20 @@ def m_geodesic(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> NDArray:
 
     Parameters
     ----------
-    p, q : array-like of one shape
-        Distributions (or measures), broadcast against each other.
+    p, q : array-like
+        Distributions or measures, broadcast against each other.
     t : float or array-like of shape (n_points,)
-        0 is ``p``, 1 is ``q``.
+        Positions on the geodesic: 0 gives ``p``, and 1 gives ``q``.
 
     Returns
     -------
-    points : ndarray of the shape of ``p``, preceded by that of ``t``
+    points : ndarray
+        Points; the shape is the shape of ``t`` followed by the shape of ``p``.
 
     See Also
     --------
-    e_geodesic : Straight in theta.
-    geodesic_energy : The energy along a geodesic.
+    e_geodesic : Compute points of the geodesic that is straight in theta.
+    geodesic_energy : Compute the energy along both geodesics.
 
     Examples
     --------
@@ -96,22 +99,29 @@ def e_geodesic(
 
     Parameters
     ----------
-    p, q : array-like of one shape
+    p, q : array-like
         Positive distributions, broadcast against each other.
     t : float or array-like of shape (n_points,)
-        0 is ``p``, 1 is ``q``; values outside [0, 1] extrapolate.
+        Positions on the geodesic: 0 gives ``p``, and 1 gives ``q``. Values outside
+        [0, 1] extrapolate.
     axis : int, tuple of int or None, default=None
-        Axes of the cells, over which each point sums to 1; None means all axes
-        of ``p``.
+        Axes of the cells, over which each point sums to 1. None means all axes of
+        ``p``.
 
     Returns
     -------
-    points : ndarray of the shape of ``p``, preceded by that of ``t``
+    points : ndarray
+        Points; the shape is the shape of ``t`` followed by the shape of ``p``.
+
+    Raises
+    ------
+    ValueError
+        If a cell is not positive.
 
     See Also
     --------
-    m_geodesic : Straight in eta.
-    geodesic_energy : The energy along a geodesic.
+    m_geodesic : Compute points of the geodesic that is straight in eta.
+    geodesic_energy : Compute the energy along both geodesics.
 
     Examples
     --------
@@ -122,13 +132,13 @@ def e_geodesic(
     p, q, t = _broadcast_path(p, q, t)
     if not (namespace(p).all(p > 0) and namespace(q).all(q > 0)):
         raise ValueError(
-            "An e-geodesic runs between positive distributions; a cell is zero or "
+            "e_geodesic requires positive distributions p and q; a cell is zero or "
             "negative. Add a positive offset before normalising."
         )
     xp, d = namespace(p), p.ndim
     energy = (1 - t) * xp.log(p) + t * xp.log(q)
     axes = range(d) if axis is None else np.atleast_1d(axis)
-    # Counted from the end, since ``t`` puts axes in front.
+    # Axes are counted from the end, because the axes of ``t`` come first.
     cells = tuple(int(a) % d - d for a in axes)
     points = xp.exp(energy - xp.max(energy, axis=cells, keepdims=True))
     return points / xp.sum(points, axis=cells, keepdims=True)

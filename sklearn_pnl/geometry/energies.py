@@ -1,8 +1,8 @@
-"""How much of a distribution lies beyond an order: interaction energies.
+"""Interaction energies: the divergence that is due to interactions above an order.
 
-By the Pythagorean theorem the divergence of ``p`` from the uniform distribution is
-the sum of those between its successive many-body approximations, so it divides
-among the orders, and among any nested families of coordinates.
+By the Pythagorean theorem, the divergence of ``p`` from the uniform distribution is the
+sum of the divergences between its successive many-body approximations. It is therefore
+a sum of one part per order, or one part per level of any nested sets of coordinates.
 """
 
 from __future__ import annotations
@@ -30,27 +30,31 @@ def interaction_energy(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> float | NDArray:
-    """Compute the energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
+    """Compute the energy of ``p`` above ``order``, ``KL(q_upper, q_order)``.
 
-    ``q_order`` is the m-projection of ``p`` on the distributions without theta beyond
-    ``order``. The energy is 0 if and only if ``p`` has no such interactions.
+    ``q_order`` is the m-projection of ``p`` on the distributions whose theta is 0 above
+    ``order``. With ``upper=None`` the energy is 0 if and only if ``p`` has no
+    interactions above ``order``.
 
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
         Positive distributions.
     poset : Poset or TensorPoset
+        Poset of the cells.
     order : int, list of tuple of int, or ndarray of bool, default=1
-        Level: an order (0 is the uniform distribution), a mask of free elements, or
-        a list: of the mode sets kept for a tensor, of free elements otherwise.
+        Level whose elements are free: an order, a mask of elements, or a list. For a
+        tensor the list contains sets of modes, otherwise elements. Order 0 is the
+        uniform distribution.
     upper : like ``order``, default=None
-        Level up to which energy is counted; None is ``p`` itself.
+        Level up to which energy is counted. None counts the energy up to ``p``.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
-    energy : ndarray of shape (...,) or float, in nats
+    energy : ndarray of shape (...,) or float
+        Energy in nats.
 
     Raises
     ------
@@ -59,9 +63,9 @@ def interaction_energy(
 
     See Also
     --------
-    energy_decomposition : What lies in each level.
-    geodesic_energy : The energy along a geodesic.
-    kl_divergence : Divergence of distributions.
+    energy_decomposition : Compute the energy of each level.
+    geodesic_energy : Compute the energy along both geodesics.
+    kl_divergence : Compute the divergence of two distributions.
 
     Examples
     --------
@@ -89,41 +93,43 @@ def energy_decomposition(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> NDArray:
-    """Compute the part of ``KL(p, reference)`` in each of the nested levels.
+    """Compute the part of ``KL(p, reference)`` that belongs to each nested level.
 
-    With ``q_0`` the reference, ``q_k`` with eta of ``p`` on level k and theta of the
-    reference beyond it, and ``q_m = p``, the parts are ``KL(q_k, q_{k-1})``; they sum
-    to ``KL(p, reference)`` (the Pythagorean theorem, Amari 2016, section 1.6).
+    Let ``q_0`` be the reference and ``q_m = p``. In between, ``q_k`` has eta of ``p``
+    on level k and theta of the reference at all other elements. The parts are
+    ``KL(q_k, q_{k-1})``, and their sum is ``KL(p, reference)`` (the Pythagorean
+    theorem, Amari 2016, section 1.6).
 
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
         Positive distributions.
     poset : Poset or TensorPoset
+        Poset of the cells.
     levels : list, default=None
-        Levels as in :func:`interaction_energy`, each inside the next. None is the
-        orders 1, 2, .., up to the largest but one.
+        Levels as in :func:`interaction_energy`; each must be a subset of the next. None
+        means all orders from 1 to ``poset.max_order - 1``.
     reference : array-like of shape ``poset.shape``, default=None
-        A distribution; None is the uniform one.
+        A distribution. None means the uniform distribution.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
-    parts : ndarray of shape (..., len(levels) + 1), in nats
-        The last part is what lies beyond the last level.
+    parts : ndarray of shape (..., len(levels) + 1)
+        Energies in nats. The last part is the energy above the last level.
 
     Raises
     ------
     ValueError
-        If the levels are not nested: their energies would not add up.
+        If the levels are not nested.
     RuntimeError
         If a projection does not converge.
 
     See Also
     --------
-    interaction_energy : What lies beyond a level.
-    geodesic_energy : The energy along a geodesic.
+    interaction_energy : Compute the energy above one level.
+    geodesic_energy : Compute the energy along both geodesics.
 
     Examples
     --------
@@ -137,8 +143,8 @@ def energy_decomposition(
     for k, (inner, outer) in enumerate(pairwise(masks)):
         if np.any(inner & ~outer):
             raise ValueError(
-                f"Level {k} is not inside level {k + 1}: energies add up for nested "
-                "levels only."
+                f"levels must be nested; level {k} has elements that level {k + 1} "
+                "lacks. Add them to the later levels, or sort the levels by size."
             )
     first = 1 / poset.n_elements if reference is None else reference
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
@@ -160,30 +166,37 @@ def geodesic_energy(
 ) -> tuple[float | NDArray, ...]:
     """Compute the interaction energy along the two geodesics from ``p`` to ``q``.
 
-    The e-geodesic between two points of an e-flat base stays in it, at energy 0; the
-    m-geodesic, the straight line, leaves it.
+    The e-geodesic between two points of an e-flat base stays in the base, so its energy
+    is 0. The m-geodesic between the points, a straight line, leaves the base.
 
     Parameters
     ----------
     p, q : array-like of shape ``poset.shape``
         Positive distributions.
     t : array-like of shape (n_points,)
-        0 is ``p``, 1 is ``q``.
+        Positions on the geodesics: 0 is ``p``, and 1 is ``q``.
     poset : Poset or TensorPoset
+        Poset of the cells.
     order : int, list of tuple of int, or ndarray of bool, default=1
-        Level, as in :func:`interaction_energy`.
+        Level above which the energy is computed; see :func:`interaction_energy`.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
-    e_energy, m_energy : ndarray of shape (n_points,), in nats
+    e_energy, m_energy : ndarray of shape (n_points,)
+        Energies in nats along the e-geodesic and along the m-geodesic.
+
+    Raises
+    ------
+    RuntimeError
+        If a projection does not converge.
 
     See Also
     --------
-    energy_decomposition : What lies in each level.
-    e_geodesic : Straight in theta.
-    m_geodesic : Straight in eta.
+    energy_decomposition : Compute the energy of each level.
+    e_geodesic : Compute points of the geodesic that is straight in theta.
+    m_geodesic : Compute points of the geodesic that is straight in eta.
 
     Examples
     --------
@@ -202,15 +215,15 @@ def geodesic_energy(
 
 
 def _project(p, poset, mask, tol, max_iter, reference=None):
-    """The projection on a level; a RuntimeError if it does not converge."""
+    """Project on a level; raise a RuntimeError if the iteration does not converge."""
     projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     residual = to_host(projection.residual)
     if not np.all(residual <= projection.tol):
         raise RuntimeError(
-            f"A projection did not converge: the worst residual is "
-            f"{np.max(residual):.1e} > tol={tol:g} after "
-            f"{np.max(projection.n_iter)} Newton steps. Increase tol or "
-            "max_iter, or add a larger offset before normalising."
+            f"A projection did not converge: the largest residual after "
+            f"{np.max(projection.n_iter)} Newton steps is {np.max(residual):.1e} > "
+            f"tol={tol:g}. Increase tol or max_iter={max_iter}, or add a larger offset "
+            "before normalising."
         )
     return projection.prob
 

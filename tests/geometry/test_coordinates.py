@@ -34,7 +34,7 @@ CONCENTRATIONS = [1.0, 0.2]
 
 
 def poset_and_order(kind, seed):
-    """A poset of 12 elements and its order relation."""
+    """Build a poset of 12 elements and its order relation."""
     if kind == "poset":
         return random_poset(np.random.default_rng(seed), 12, density=0.2)
     shape = {"vector": (12,), "tensor": (3, 2, 2)}[kind]
@@ -42,12 +42,12 @@ def poset_and_order(kind, seed):
 
 
 def free(poset):
-    """Flat indices of the elements other than the bottom."""
+    """Return the flat indices of all elements except the bottom."""
     return np.delete(np.arange(poset.n_elements), poset.bottom)
 
 
 def with_free(theta, poset, values):
-    """``theta`` with other values at all elements but the bottom."""
+    """Replace the values of ``theta`` at all elements except the bottom."""
     theta = theta.reshape(-1).copy()
     theta[free(poset)] = values
     return theta.reshape(poset.shape)
@@ -69,7 +69,7 @@ def test_prob_theta_round_trip(seed, kind, concentration):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_prob_eta_round_trip(seed, kind, share_empty):
-    # eta needs no logarithm, so zero cells are fine.
+    # eta requires no logarithm, so cells may be zero.
     rng = np.random.default_rng(seed)
     poset, leq = poset_and_order(kind, seed)
     p = random_prob(rng, poset.shape, 4)
@@ -100,7 +100,7 @@ def test_psi_is_the_log_sum_over_cells(seed, kind):
     assert_allclose(log_partition(theta, poset), expected)
 
 
-# A value that sums could swallow, and two that no sum survives.
+# Sums with 1e20 lose digits; sums with the largest values overflow.
 @pytest.mark.parametrize("at_bottom", [5.0, 1e20, -1e300, np.inf, np.nan])
 @pytest.mark.parametrize("kind", KINDS)
 def test_prob_and_psi_ignore_theta_of_the_bottom(kind, at_bottom):
@@ -194,7 +194,7 @@ def test_theta_of_a_measure_carries_its_mass(kind, mass):
     p = random_prob(np.random.default_rng(0), poset.shape, 3)
     theta = theta_from_prob(mass * p, poset)
     assert_allclose(measure_from_theta(theta, poset), mass * p, rtol=1e-11)
-    # Only theta(bottom) moves, by the log of the mass.
+    # Only theta(bottom) changes, by the log of the mass.
     difference = (theta - theta_from_prob(p, poset)).reshape(3, -1)
     assert_allclose(difference[:, poset.bottom], np.log(mass), atol=1e-12)
     assert_allclose(difference[:, free(poset)], 0, atol=1e-11)
@@ -204,10 +204,10 @@ def test_theta_of_a_measure_carries_its_mass(kind, mass):
 def test_theta_refuses_a_cell_without_logarithm_and_names_it(bad):
     p = np.full((2, 2, 3), 1 / 6)
     p[1, 0, 2] = bad
-    with pytest.raises(ValueError, match=r"index \(1, 0, 2\) is"):
+    with pytest.raises(ValueError, match=r"\(1, 0, 2\)"):
         theta_from_prob(p, TensorPoset((2, 3)))
     diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
-    with pytest.raises(ValueError, match=r"index \(3,\) is"):
+    with pytest.raises(ValueError, match=r"\(3,\)"):
         theta_from_prob([0.25, 0.5, 0.25, bad], diamond)
 
 
@@ -226,7 +226,7 @@ def test_coordinates_of_float32_stay_float32():
 )
 @pytest.mark.parametrize("poset", [TensorPoset((2, 3)), "general"], ids=str)
 def test_theta_whose_sums_overflow_is_refused_by_its_row(poset, from_theta):
-    # Finite, but sums of them are inf, or inf - inf.
+    # The entries are finite, but their sums are inf, or inf - inf.
     if poset == "general":
         poset = Poset.from_relations(6, tensor_relations((2, 3)))
     theta = np.zeros((3, *poset.shape))

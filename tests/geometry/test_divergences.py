@@ -73,7 +73,7 @@ def test_kl_is_not_negative_and_zero_at_equality_only(seed):
     q = random_prob(rng, (20,), 200, concentration=0.3) * rng.uniform(0.5, 2, (200, 1))
     assert (kl_divergence(p, q, axis=1) > 0).all()
     assert_array_equal(kl_divergence(p, p, axis=1), 0)
-    # Very near each other the terms cancel, to a rounding error at most.
+    # For nearly equal distributions the terms cancel up to rounding.
     near = p * (1 + 1e-9 * rng.normal(size=p.shape))
     assert (kl_divergence(p, near, axis=1) > -1e-15).all()
 
@@ -111,7 +111,7 @@ def test_e_geodesic_is_straight_in_theta(seed, t, kind):
 @pytest.mark.parametrize("t", [0.25, 0.9])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_m_geodesic_is_straight_in_eta(seed, t, kind):
-    # Amari 2016, section 2.4; zero cells do not matter here.
+    # Amari 2016, section 2.4. Cells may be zero.
     poset, p, q = path_case(kind, seed)
     p = empty_cells(np.random.default_rng(seed), p, 0.3)
     straight = (1 - t) * eta_from_prob(p, poset) + t * eta_from_prob(q, poset)

@@ -1,4 +1,4 @@
-"""Interaction energies: how the divergence from uniform divides among the orders."""
+"""Interaction energies: the divergence from uniform as a sum over the orders."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def entropy(p):
 
 
 def separable(rng, shape, concentration=1.0):
-    """A product of random marginals; small concentrations leave near-empty cells."""
+    """Draw a product of marginals; small concentrations give nearly empty cells."""
     p = np.ones(())
     for length in shape:
         p = np.multiply.outer(p, random_prob(rng, (length,), None, concentration))
@@ -45,14 +45,14 @@ def separable(rng, shape, concentration=1.0):
 
 
 def in_base(rng, poset, order, n_rows=None):
-    """A random distribution without interactions beyond ``order``."""
+    """Draw a distribution without interactions above ``order``."""
     lead = () if n_rows is None else (n_rows,)
     theta = rng.normal(size=(*lead, *poset.shape)) * (poset.order <= order)
     return prob_from_theta(theta, poset)
 
 
 def poset_with_orders(seed, n_elements):
-    """A random poset with elements beyond order 2, and its order relation."""
+    """Draw a poset with elements of order above 2, and return its order relation."""
     rng = np.random.default_rng([seed, n_elements])
     poset, leq = random_poset(rng, n_elements, density=4 / n_elements)
     assert order_slow(leq).max() > 2
@@ -81,7 +81,7 @@ def test_parts_of_a_poset_sum_to_the_whole(seed, n_elements):
     rng, poset, leq = poset_with_orders(seed, n_elements)
     p = random_prob(rng, (n_elements,), None, 0.5)
     top = order_slow(leq).max()
-    # Few levels of a poset of large order: each costs a projection.
+    # Each level costs a projection, so only a few levels are tested.
     levels = [1, 2, *range(4, top, 8)]
     parts = energy_decomposition(p, poset, levels)
     assert parts.shape == (len(levels) + 1,)
@@ -132,7 +132,7 @@ def test_energy_beyond_order_one_is_the_total_correlation(seed, shape):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_energy_beyond_mode_sets_is_conditional_information(seed):
-    # Kept: (0, 1) and (1, 2). What is lost is the dependence of 0 and 2 given 1.
+    # The model has (0, 1) and (1, 2), so it lacks the dependence of 0 and 2 given 1.
     p = random_prob(np.random.default_rng(seed), (3, 2, 4))
     expected = (
         entropy(p.sum(axis=2))
@@ -179,7 +179,7 @@ def test_energy_is_zero_on_the_base_and_only_there(seed, kind, order):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parity_has_energy_of_the_highest_order_alone(seed):
+def test_parity_has_energy_of_the_highest_order_only(seed):
     # Every proper marginal of a parity is uniform.
     strength = np.random.default_rng(seed).uniform(0.1, 0.9)
     parity = (-1.0) ** np.indices((2, 2, 2, 2)).sum(axis=0)
@@ -195,9 +195,9 @@ def test_parity_has_energy_of_the_highest_order_alone(seed):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("kind", ["tensor", "poset"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_energy_stays_zero_on_the_e_geodesic_alone(seed, kind, order):
-    # An e-flat base holds its e-geodesics, and mixtures leave it (Amari 2016,
-    # section 2.4).
+def test_energy_stays_zero_on_the_e_geodesic_only(seed, kind, order):
+    # An e-flat base contains the e-geodesics of its points, but no mixtures (Amari
+    # 2016, section 2.4).
     rng, poset, _ = poset_with_orders(seed, 40)
     poset = TensorPoset((2, 3, 2, 2)) if kind == "tensor" else poset
     p, q = in_base(rng, poset, order, 2)
