@@ -1,4 +1,4 @@
-"""The geometry of tensors computes with arrays of any namespace, where they are."""
+"""The geometry of tensors accepts arrays of any namespace, and stays on the device."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_standard_errors_are_those_of_numpy(new):
 
 @pytest.mark.parametrize("new", NAMESPACES)
 def test_projections_by_conjugate_gradients_are_those_of_numpy(new):
-    # 175 free coordinates: no Hessian is formed.
+    # For 175 free coordinates, conjugate gradients are used.
     p, poset = distributions((6, 6, 6), n=9), TensorPoset((6, 6, 6))
     settings = {"poset": poset, "order": 2, "tol": 1e-12}
     got = geometry.many_body_projection(new(p), **settings)
@@ -124,7 +124,7 @@ def test_single_precision_stays_single_where_a_device_has_no_other(new, monkeypa
     single = new(p.astype(np.float32))
     got = geometry.many_body_projection(single, poset, 2)
     assert got.prob.dtype == got.residual.dtype == single.dtype
-    # The rounding of single precision, which is said, and reached.
+    # The tolerance in the report is the smallest one that single precision attains.
     assert 1e-6 < got.tol < 1e-5
     assert arrays.to_host(got.residual).max() <= got.tol
     expected = geometry.many_body_projection(p, poset, 2).prob
@@ -132,14 +132,14 @@ def test_single_precision_stays_single_where_a_device_has_no_other(new, monkeypa
 
 
 @pytest.mark.parametrize("new", NAMESPACES)
-def test_what_numpy_alone_computes_says_so(new):
+def test_functions_for_numpy_only_refuse_other_arrays(new):
     chain = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
     p = distributions((4,))
-    with pytest.raises(TypeError, match="takes arrays of NumPy"):
+    with pytest.raises(TypeError, match="NumPy"):
         geometry.theta_from_prob(new(p), chain)
     poset = TensorPoset((2, 3))
     mask = np.array([[0, 1, 0], [0, 0, 1]], bool)
-    with pytest.raises(TypeError, match="on the route 'general' takes arrays of NumPy"):
+    with pytest.raises(TypeError, match="'general'"):
         geometry.mixed_projection(new(distributions((2, 3))), None, mask, poset)
 
 
@@ -147,11 +147,11 @@ def test_what_numpy_alone_computes_says_so(new):
 def test_errors_name_the_cell_and_the_row(new):
     poset, p = TensorPoset((2, 2)), np.full((3, 2, 2), 0.25)
     p[1, 0, 1] = 0
-    with pytest.raises(ValueError, match=r"index \(1, 0, 1\) is 0.0"):
+    with pytest.raises(ValueError, match=r"\(1, 0, 1\)"):
         geometry.theta_from_prob(new(p), poset)
-    with pytest.raises(ValueError, match="target must hold distributions"):
+    with pytest.raises(ValueError, match="target"):
         geometry.many_body_projection(new(2 * p), poset)
     theta = np.zeros((3, 2, 2))
     theta[2] = 1e308
-    with pytest.raises(ValueError, match="Row 2 has no distribution"):
+    with pytest.raises(ValueError, match="Row 2"):
         geometry.prob_from_theta(new(theta), poset)

@@ -1,4 +1,4 @@
-"""Projections in mixed coordinates: theorems, and solvers against other solvers."""
+"""Projections in mixed coordinates: theorems, and comparisons with other solvers."""
 
 import tracemalloc
 
@@ -39,13 +39,13 @@ from sklearn_pnl.geometry.posets.elements import matched_mask
 
 
 def general_projection(target, reference, matched, poset, **numerics):
-    """By the route that takes any set."""
+    """Project by the route that accepts any set."""
     solver = solvers.GeneralSolver(poset, matched_mask(poset, matched))
     return solver.project(target, reference, **numerics)
 
 
 def tilt_projection(target, reference, interactions, poset, **numerics):
-    """On the interactions of a tensor, given as a family."""
+    """Project by the route for families of interactions of a tensor."""
     family = poset.family(poset.order_mask(interactions))
     solver = solvers.TiltSolver(poset, family)
     return solver.project(target, reference, **numerics)
@@ -53,7 +53,7 @@ def tilt_projection(target, reference, interactions, poset, **numerics):
 
 SEEDS = [0, 1, 2]
 KINDS_OF_SET = ["up-set", "down-set", "neither"]
-# At 0.3 a target of 60 cells has cells near 1e-7; see also the lifted images.
+# With concentration 0.3, a target of 60 cells has cells near 1e-7.
 CONCENTRATIONS = [1.0, 0.3]
 SHAPES_AND_ORDERS = [
     ((3, 4), 1),
@@ -69,7 +69,7 @@ IMAGE_SHAPE = (7, 2, 2, 7, 2, 2)
 
 
 def random_set(rng, leq, kind):
-    """A random set of elements, as a flat mask, with or without the bottom."""
+    """Draw a flat mask of elements, with or without the bottom."""
     if kind == "up-set":
         return random_up_set(rng, leq, 3)
     if kind == "down-set":
@@ -78,7 +78,7 @@ def random_set(rng, leq, kind):
 
 
 def set_case(seed, n_elements, kind):
-    """A random poset, its order, a set, and the elements on and off that set."""
+    """Draw a poset, its order and a set, and return the elements on and off the set."""
     rng = np.random.default_rng([seed, n_elements])
     poset, leq = random_poset(rng, n_elements, density=2 / n_elements)
     matched = random_set(rng, leq, kind)
@@ -169,7 +169,7 @@ def test_residual_reported_is_that_of_the_answer(seed, max_iter, kind):
     assert_allclose(found.residual, expected, atol=1e-14)
     assert (found.n_iter <= max_iter).all()
     assert max_iter < 100 or found.converged.all()
-    # Converged means residual <= tol and nothing laxer, on either side of it.
+    # The limit of convergence is exactly residual <= tol.
     for tol in (found.residual.min() / 1.01, found.residual.max() * 1.01):
         again = project(tol)
         assert_array_equal(again.converged, again.residual <= tol)
@@ -186,8 +186,8 @@ def test_splice_on_an_up_set_is_what_a_generic_optimiser_finds(seed, kind, share
         poset, leq = TensorPoset((3, 4, 3)), tensor_leq((3, 4, 3))
     mask = random_up_set(rng, leq, 3)
     target = random_prob(rng, (36,))
-    # Zero cells off the up-set only: on it theta would be infinite, and the
-    # optimiser would never arrive.
+    # Zeros on the up-set would give an infinite theta, which the optimiser cannot
+    # reach.
     emptied = empty_cells(rng, target, share_empty)
     target = np.where(mask, target, emptied)
     target /= target.sum()
@@ -335,7 +335,7 @@ def test_rows_broadcast_and_do_not_touch_each_other(kind):
 
 
 def assert_pythagoras(p, q, r):
-    """``KL(p, r) = KL(p, q) + KL(q, r)``, with no side of the triangle zero."""
+    """Check ``KL(p, r) = KL(p, q) + KL(q, r)``, with three positive divergences."""
     legs = kl_divergence(p, q), kl_divergence(q, r)
     assert min(legs) > 1e-6
     assert kl_divergence(p, r) == pytest.approx(sum(legs), rel=1e-10)
@@ -386,7 +386,7 @@ def test_pythagoras_for_the_e_projection_on_matched_eta(seed, kind):
 @pytest.mark.parametrize(("shape", "interactions"), SHAPES_AND_ORDERS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fibre_projects_back_to_its_code(seed, shape, interactions):
-    # q matches the marginals of the code w, and these decide the projection of q.
+    # q has the marginals of the code w, which determine the projection of q.
     rng = np.random.default_rng(seed)
     poset, kept = TensorPoset(shape), interaction_mask(shape, interactions)
     w = prob_from_theta(np.where(kept, 0.7 * rng.normal(size=shape), 0), poset)
@@ -394,7 +394,7 @@ def test_fibre_projects_back_to_its_code(seed, shape, interactions):
     q = mixed_projection(w, r, kept, poset, tol=1e-12).prob
     back = many_body_projection(q, poset, interactions, tol=1e-12).prob
     assert_allclose(back, w, atol=1e-10)
-    # The point of the fibre over its own code that is closest to r is r.
+    # The point closest to r in the fibre over the code of r is r.
     code = many_body_projection(r, poset, interactions, tol=1e-12).prob
     assert_allclose(
         mixed_projection(code, r, kept, poset, tol=1e-12).prob, r, atol=1e-10
@@ -421,7 +421,7 @@ def test_one_body_projection_is_the_product_of_marginals(seed, shape, share_empt
 
 
 def raking_slow(reference, target, mode_sets, sweeps=2000):
-    """Iterative proportional fitting (Deming and Stephan 1940)."""
+    """Run iterative proportional fitting (Deming and Stephan 1940)."""
     q = reference.copy()
     for _ in range(sweeps):
         for modes in mode_sets:
@@ -443,10 +443,10 @@ def test_tilt_is_the_limit_of_iterative_proportional_fitting(seed, mode_sets):
 
 
 def many_body_by_poisson_regression(p, interactions):
-    """The many-body projection as the maximum-likelihood log-linear model.
+    """Compute the many-body projection as a maximum-likelihood log-linear model.
 
-    A Poisson regression with intercept on the same functions; scaled to mean 1,
-    its fitted means are ``D q``.
+    The model is a Poisson regression with intercept on the same functions. For cells
+    scaled to mean 1, its fitted means are ``D q``.
     """
     order = interactions if isinstance(interactions, int) else None
     mode_sets = interactions if order is None else up_to_order(p.ndim, order)
@@ -466,7 +466,7 @@ def many_body_by_poisson_regression(p, interactions):
         ((2, 3, 2, 3), 2),
         ((2, 2, 2, 2, 2), 3),
         ((4, 4, 3), [(0, 1), (1, 2)]),
-        # Mode 3 is unused: uniform along it.
+        # The projection is uniform along mode 3, which no set contains.
         ((3, 2, 3, 2), [(0, 1), (1, 2)]),
         ((3, 2, 3, 2), [(0, 2)]),
         ((3, 2, 3, 2), [(2,)]),
@@ -487,8 +487,8 @@ def test_many_body_projection_is_a_poisson_regression(
 
 @pytest.mark.parametrize("n_elements", [5, 8, 12])
 @pytest.mark.parametrize("seed", range(6))
-def test_where_cells_cannot_be_functions_may_say_the_same(seed, n_elements):
-    # Csiszar 1975: the Pythagorean theorem tells the one distribution that is nearest.
+def test_structural_zeros_may_make_functions_dependent(seed, n_elements):
+    # Csiszar 1975: the Pythagorean theorem characterises the nearest distribution.
     rng, poset, leq, matched, on, _ = set_case(seed, n_elements, "any")
     target, reference = random_prob(rng, (2, 20, n_elements))
     cannot = rng.random(target.shape) < 0.6
@@ -511,7 +511,7 @@ def test_where_cells_cannot_be_functions_may_say_the_same(seed, n_elements):
 @pytest.mark.parametrize("with_reference", [False, True])
 @pytest.mark.parametrize("interactions", [1, 2, [(0, 1)]])
 def test_an_empty_level_of_a_mode_stays_empty(interactions, with_reference):
-    # The limit of positive targets: the projection of the tensor without the level.
+    # In the limit of positive targets, the level can be removed from the tensor.
     rng = np.random.default_rng(0)
     p = random_prob(rng, (3, 4, 2))
     p[1] = 0
@@ -539,8 +539,8 @@ def test_lifted_digit_is_a_poisson_regression(interactions, index):
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_dense_newton_finishes_what_conjugate_gradients_cannot(seed):
-    # The emptiest cells of a lifted image are beyond conjugate gradients; without
-    # the dense solver behind them these rows stop near a residual of 1e-9.
+    # Conjugate gradients do not determine the lightest cells of a lifted image; without
+    # the dense solver, the rows stop near a residual of 1e-9.
     p = lifted_image(np.random.default_rng(seed))
     poset = TensorPoset(IMAGE_SHAPE)
     found = tilt_projection(p, None, 3, poset, tol=1e-13, max_iter=300)
@@ -553,7 +553,7 @@ def test_dense_newton_finishes_what_conjugate_gradients_cannot(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conjugate_gradients_find_what_a_dense_solve_finds(seed):
-    # 326 free coordinates: no dense Hessian unless conjugate gradients give up.
+    # For 326 free coordinates, dense Hessians only replace failed conjugate gradients.
     rng = np.random.default_rng(seed)
     assert interaction_mask(IMAGE_SHAPE, 3).sum() == 326
     p, r = random_prob(rng, IMAGE_SHAPE, 2)
@@ -569,7 +569,7 @@ def test_conjugate_gradients_find_what_a_dense_solve_finds(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_general_route_with_many_coordinates(seed):
-    # More than 128 free coordinates: conjugate gradients in the zeta basis.
+    # For more than 128 free coordinates, conjugate gradients use the zeta basis.
     rng = np.random.default_rng(seed)
     shape = (6, 6, 6)
     poset, leq = TensorPoset(shape), tensor_leq(shape)
@@ -587,15 +587,15 @@ def test_general_route_with_many_coordinates(seed):
 @pytest.mark.parametrize("height", [1e2, 1e3, 1e5])
 @pytest.mark.parametrize("which", ["order at most 2", "order 2", "poset", "many"])
 def test_peaks_far_apart_converge(which, height):
-    # Target and reference each put most mass on one cell, not the same: Newton's
-    # steps overshoot into distributions whose Fisher information is numerically 0.
+    # Target and reference have their mass at different cells, so Newton steps overshoot
+    # to distributions whose Fisher information is numerically 0.
     rng = np.random.default_rng(1)
     if which == "poset":
         poset, leq = random_poset(rng, 48, density=0.05)
         mask = rng.random(48) < 0.5
         mask[poset.bottom] = False
     else:
-        # "many": 147 free coordinates, so by conjugate gradients.
+        # "many" has 147 free coordinates, which require conjugate gradients.
         shape = (8, 8, 8) if which == "many" else (4, 4, 3)
         poset, leq = TensorPoset(shape), tensor_leq(shape)
         mask = (poset.order == 2).ravel()
@@ -619,7 +619,7 @@ def test_peaks_far_apart_converge(which, height):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("light", [1e-9, 1e-12])
-def test_rows_with_next_to_nothing_in_most_cells_converge(seed, light):
+def test_rows_with_mostly_nearly_empty_cells_converge(seed, light):
     rng = np.random.default_rng(seed)
     poset, n = TensorPoset((20, 20)), 8
     matched = (rng.random(poset.shape) < 0.55) & (poset.order > 0)
@@ -640,7 +640,7 @@ def test_rows_with_next_to_nothing_in_most_cells_converge(seed, light):
 @pytest.mark.parametrize("kind", ["zeta", "interactions", "cells"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_of_the_objective(seed, kind, concentration):
-    # All three parametrisations of psi(x) - <x, moments>, by central differences.
+    # Central differences of psi(x) - <x, moments> in all three bases.
     rng = np.random.default_rng(seed)
     shape = (3, 2, 3)
     target, start = random_prob(rng, (18,), 2, concentration).reshape(2, 1, 18)
@@ -696,8 +696,8 @@ def test_bases_have_transposes_in_both_precisions(kind, dtype):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_that_lack_what_the_others_share(seed, order):
-    # Most rows refer to the same levels; some nearly lack them and take their own.
+def test_rows_with_little_mass_at_the_common_reference_levels(seed, order):
+    # Rows that nearly lack the common reference levels use their own heaviest levels.
     rng = np.random.default_rng(seed)
     shape = (3, 2, 3)
     target, start = random_prob(rng, (18,), 24, 1.0).reshape(2, 12, *shape)
@@ -720,7 +720,7 @@ def test_rows_that_lack_what_the_others_share(seed, order):
 def test_running_out_of_steps_is_reported(route):
     shape = IMAGE_SHAPE if route == "tilt, many" else (3, 4, 3)
     poset = TensorPoset(shape)
-    # Raking alone does not settle a three-body tilt of a far reference.
+    # For a distant reference, a three-body tilt needs more than the initial sweeps.
     p, r = random_prob(np.random.default_rng(0), shape, 2, concentration=0.3)
     matched = poset.order == 2 if route == "general" else poset.order <= 2
     if route == "tilt, many":
@@ -732,7 +732,7 @@ def test_running_out_of_steps_is_reported(route):
     assert found.n_iter == 1
 
 
-# --- what bad input gets ----------------------------------------------------------
+# --- invalid input ----------------------------------------------------------------
 
 
 def good():
@@ -776,7 +776,7 @@ def test_arrays_that_are_no_distributions_are_refused(damage, order):
 
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_many_rows_are_projected_in_blocks(with_reference):
-    # Their temporaries would be many times the rows.
+    # Without blocks, temporary arrays would need many times the memory of the rows.
     poset, rng = TensorPoset((4, 4, 4)), np.random.default_rng(0)
     p = random_prob(rng, poset.shape, 12000)
     reference = random_prob(rng, poset.shape, 12000) if with_reference else None
@@ -795,8 +795,8 @@ def test_many_rows_are_projected_in_blocks(with_reference):
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 100])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_said_to_be_missing_is_what_is_missing(seed, max_iter):
-    # So many coordinates that no Hessian is formed; far from the end eta is not known.
+def test_residual_is_the_largest_error_of_eta(seed, max_iter):
+    # With conjugate gradients, the iteration only computes a bound of the residual.
     shape = (5, 4, 3, 4)
     poset = TensorPoset(shape)
     matched = (poset.order > 0) & (poset.order <= 3)
@@ -809,7 +809,7 @@ def test_what_is_said_to_be_missing_is_what_is_missing(seed, max_iter):
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2, 2), (7, 5)], ids=str)
-def test_no_eta_is_farther_off_than_half_of_the_gradient(shape):
+def test_no_error_of_eta_exceeds_half_of_the_gradient(shape):
     rng, poset = np.random.default_rng(0), TensorPoset(shape)
     for order in range(1, len(shape) + 1):
         basis = bases.ScaledBasis(shape, order)

@@ -1,8 +1,8 @@
-"""Bases of the functions that a projection tilts by.
+"""Bases of the functions of the cells in an exponential tilt.
 
-A basis offers ``synthesis(v)``, rows of coefficients to functions on the cells, and
-its transpose ``analysis(x)``. The problem is the same in every basis; they differ in
-what they cost and how well conditioned they are.
+``synthesis(v)`` maps rows of coefficients to functions of the cells, and
+``analysis(x)`` is its transpose. All bases of a space give the same problem, but differ
+in cost and in the condition of the Hessian.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from ..._utils.arrays import (
 from ..posets.interactions import interaction_mask
 from ..posets.protocol import zeta_columns
 
-# A Newton step changes log probabilities by at most this much. Where the target holds
-# far more than the iterate the full step overshoots, to distributions so concentrated
-# that their Fisher information is numerically 0.
+# Largest change of a log probability in a Newton step. If the target of a cell is far
+# above the iterate, the full step overshoots to a distribution so concentrated that its
+# Fisher information is numerically 0.
 LONGEST_STEP = 10.0
-# Up to this many coordinates a basis is made orthonormal, or which of its functions are
-# observed is found out: the time is that of cubes of matrices.
+# Largest number of functions for which a matrix factorisation makes a basis orthonormal
+# or finds the observed functions, because its cost is cubic.
 MOST_FACTORED = 2048
-# Entries of a matrix of functions that a device applies as a whole.
+# Largest number of entries of a matrix of functions that is used on a device.
 _LARGEST_MATRIX = 2**24
 
 
 def kronecker_blocks(matrices):
-    """Neighbouring matrices joined up to some length: fewer passes over the cells."""
+    """Multiply neighbouring small matrices, to save passes over the cells."""
     first, *others = matrices
     blocks = [first]
     for matrix in others:
-        # A product with 64 rows costs as much as a pass over the cells.
+        # Up to 64 rows, a matrix product costs no more than a pass over the cells.
         if len(blocks[-1]) * len(matrix) <= 64:
             blocks[-1] = np.kron(blocks[-1], matrix)
         else:
@@ -58,9 +58,9 @@ def kronecker_blocks(matrices):
 
 
 def kronecker_product(blocks, x):
-    """Rows ``x`` of shape (n, D) times the Kronecker product of square matrices.
+    """Multiply rows ``x`` (n, D) by the Kronecker product of square matrices.
 
-    In the precision of ``x``, as few matrix products over all rows at once.
+    The product has the precision of ``x`` and uses one matrix product per block.
     """
     (outer, inner), shape = x.shape, x.shape
     for block in blocks:
@@ -75,18 +75,19 @@ def kronecker_product(blocks, x):
 
 
 class Basis:
-    """Functions on the cells.
+    """Base class of sets of functions of the cells.
 
-    Applied as one matrix if they are ``whole``, else by ``_apart`` and its transpose.
+    If ``whole`` is true, functions are applied as one matrix; otherwise by ``_apart``
+    and its transpose.
     """
 
     whole = False
-    # Whether functions are orthonormal at the uniform distribution.
+    # Whether the functions are orthonormal under the uniform distribution.
     orthonormal = False
 
     @cached_property
     def functions(self):
-        """All functions as rows (m, D)."""
+        """Return the values of all functions as rows (m, D)."""
         return self._apart(np.eye(self.n_functions))
 
     def synthesis(self, v):
@@ -96,11 +97,11 @@ class Basis:
         return x @ self._matrix(x).T if self._is_whole(x) else self._transposed(x)
 
     def _matrix(self, x):
-        """All functions, where ``x`` is."""
+        """Return all functions on the device of ``x``."""
         return kept(x, self, "functions")
 
     def _is_whole(self, x):
-        # On a device one large product takes less time than several small ones.
+        # On a device, one large product is faster than several small products.
         if self.whole or is_on_host(x):
             return self.whole
         return self.n_functions * self.n_cells <= _LARGEST_MATRIX
@@ -109,28 +110,28 @@ class Basis:
         return self.analysis(difference), residual(difference)
 
     def longest(self, step, q):
-        # Single precision suffices for this safeguard.
+        # A bound of the step length needs no more than single precision.
         xp = namespace(step)
         change = self.synthesis(cast(step, xp.float32))
         change = xp.max(change, axis=1) - xp.min(change, axis=1)
         return LONGEST_STEP / at_least(change, LONGEST_STEP)
 
     def covariances(self, q):
-        """Covariance matrices of the functions under distributions."""
-        # One row at a time: the centred functions are larger than the result.
+        """Compute the covariance matrix of the functions under each distribution."""
+        # One row at a time, because the centred functions are larger than the result.
         functions, (n, _) = self._matrix(q), q.shape
         m, roots = functions.shape[0], namespace(q).sqrt(q)
         covariances = filled(0.0, (n, m, m), q)
         for i in range(n):
             centred = functions - (functions @ q[i, :])[:, None]
             centred *= roots[i, :]
-            # BLAS computes half of the product of a matrix and its transpose.
+            # For a matrix times its transpose, BLAS computes only half of the product.
             covariances[i, ...] = centred @ centred.T
         return covariances
 
 
 class KroneckerBasis(Basis):
-    """Some of the Kronecker products of rows of square matrices, one a mode."""
+    """Kronecker products of rows of square matrices, one matrix per mode."""
 
     def __init__(self, matrices, cells):
         self.n_functions, self._elements = len(cells), cells
@@ -145,19 +146,20 @@ class KroneckerBasis(Basis):
         return take(kronecker_product(self._blocks_like(x), x), self._elements, axis=1)
 
     def _blocks_like(self, x):
-        """The blocks where ``x`` is, and in its precision."""
+        """Return the blocks on the device and in the precision of ``x``."""
         return [cast(block, x.dtype) for block in kept(x, self, "_blocks")]
 
 
 class MarginalCells(KroneckerBasis):
-    """Indicators of the cells of marginal tables that avoid reference levels.
+    """Indicators of the marginal cells without reference levels.
 
-    Each mode has a reference level that is not nearly empty; a coordinate multiplies
-    one cell of one marginal table that avoids the reference levels. The Fisher
-    information then consists of marginal probabilities, a table lookup, and nearly
-    empty cells keep their relative accuracy: scaled to unit diagonal it is well
-    conditioned where the orthonormal basis is not. In each mode index 0 stands for "any
-    level", the others for the levels but the reference.
+    Each mode has a reference level that is not nearly empty, and each function is the
+    indicator of a cell of a marginal table without reference levels. The entries of the
+    Fisher information are then marginal probabilities, found by lookup, and nearly
+    empty cells keep their relative accuracy. Scaled to unit diagonal, the Fisher
+    information is well conditioned even if it is ill conditioned in the orthonormal
+    basis. In each mode, index 0 means "any level", and the other indices are the levels
+    except the reference level.
     """
 
     def __init__(self, poset, family, references):
@@ -172,7 +174,8 @@ class MarginalCells(KroneckerBasis):
         self.whole = len(elements) <= 64
 
     def covariances(self, q):
-        # For each cell the sum of the cells that share its non-zero indices, and a 0.
+        # The probability of each marginal cell, and a 0 for events that exclude each
+        # other.
         n, pairs = q.shape[0], self._pairs
         marginals = filled(0.0, (n, self.n_cells + 1), q)
         marginals[:, :-1] = kronecker_product(self._blocks_like(q), q)
@@ -183,24 +186,24 @@ class MarginalCells(KroneckerBasis):
             joint -= mean[:, :, None] * mean[:, None, :]
             return joint
         gram = np.empty((n, *pairs.shape))
-        # A few at a time, so that they stay in cache.
+        # Blocks of rows, so that temporary arrays stay in the cache.
         for rows in slices(n, max(1, 2**14 // pairs.size)):
             np.take(marginals[rows], pairs, axis=1, out=gram[rows], mode="clip")
             gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
         return gram
 
 
-# Blocks of rows mostly have the same.
+# Most blocks of rows have the same reference levels, so the basis is cached.
 marginal_cells = lru_cache(maxsize=32)(MarginalCells)
 
 
 @lru_cache(maxsize=16)
 def _joint_cells(shape, family):
-    """Cells of interactions, and for each pair of them the cell "both events".
+    """Return the cells of interactions, and the cell "both events" of each pair.
 
-    A cell stands for the event that its non-zero indices occur. Two events that ask
-    different levels of one mode exclude each other; they get index ``D``, where the
-    caller keeps a 0.
+    A cell represents the event that its non-zero indices occur. Two events with
+    different levels of a mode exclude each other; their pair has index ``D``, at which
+    the caller stores a 0.
     """
     elements = np.flatnonzero(interaction_mask(shape, family))
     first = np.zeros((len(elements),) * 2, np.intp)
@@ -214,11 +217,11 @@ def _joint_cells(shape, family):
 
 
 class ZetaBasis(Basis):
-    """Zeta columns of M, made orthonormal at the uniform distribution.
+    """Columns of the zeta matrix, orthonormal under the uniform distribution.
 
-    ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
-    Cholesky factor of the Fisher information of M there; for a large M only its
-    diagonal.
+    ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, where ``W`` is the
+    inverse Cholesky factor of the Fisher information of M at the uniform distribution.
+    For more than 2,048 elements ``W`` is diagonal, with columns scaled to variance 1.
     """
 
     def __init__(self, poset, elements):
@@ -233,22 +236,23 @@ class ZetaBasis(Basis):
             factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
             self._whiten = solve_triangular(factor, one, lower=True).T
             self.orthonormal = True
-            # One matrix of all functions, if it is not much larger than that of W.
+            # A matrix of all functions costs little more than W if D is small.
             self.whole = D <= 4 * self.n_functions
 
     def longest(self, step, q):
-        # Logs of rows that are nearly empty in most cells change more.
+        # Log probabilities of rows with many nearly empty cells need larger changes.
         change, farther = self.synthesis(step), 5 * LONGEST_STEP
         longest = farther / np.maximum(np.ptp(change, axis=1), farther)
-        # A cell that is 0 where the start is positive has no theta: its log stays above
-        # that of the smallest number.
+        # A cell that underflows to 0 has no theta, so the log of a positive cell stays
+        # above the log of the smallest float.
         room = np.full(q.shape, 1.0)
         falls = (change < 0) & (q > 0)
         np.divide(-690.0 - np.log(q), change, out=room, where=falls)
         return np.minimum(longest, np.maximum(room.min(axis=1), 0.0))
 
     def covariances(self, q):
-        # Steps must not move functions that separate vanishing cells.
+        # The additional mass keeps steps from changing functions that only distinguish
+        # vanishing cells.
         return super().covariances(q + 1e-8 * ((q > 0) & (q < 1e-130)))
 
     def _transposed(self, x):
@@ -261,16 +265,16 @@ class ZetaBasis(Basis):
 
 
 class ScaledBasis(KroneckerBasis):
-    """Functions of some sets of modes, with unit Fisher information at uniform.
+    """Functions of sets of modes, orthonormal under the uniform distribution.
 
-    Kronecker products of Helmert matrices, or of cosines where levels are in order,
-    times ``sqrt(D)``; the constant function is left out.
+    The functions are ``sqrt(D)`` times Kronecker products of Helmert matrices, or of
+    cosine matrices for modes with ordered levels, without the constant function.
     """
 
     orthonormal = True
 
     def __init__(self, shape, interactions, ordered=()):
-        # An orthogonal matrix a mode, the first row of each a constant.
+        # One orthogonal matrix per mode, whose first row is constant.
         first, *rest = (
             dct(np.eye(n), axis=0, norm="ortho") if k in ordered else helmert(n, True)
             for k, n in enumerate(shape)
@@ -279,10 +283,10 @@ class ScaledBasis(KroneckerBasis):
         super().__init__([first * np.sqrt(prod(shape)), *rest], cells)
 
     def gradient(self, difference, residual):
-        """The gradient, and the residual, or a bound of it while that is large.
+        """Return the gradient and the residual, or its upper bound if that is large.
 
-        The indicator of what lies above an element has a variance of at most 1/4, so
-        that no eta is farther off than half of the length of the gradient.
+        The indicator of the elements above an element has a variance of at most 1/4, so
+        no error of eta exceeds half of the norm of the gradient.
         """
         gradient = self.analysis(difference)
         bound = 0.5 * namespace(gradient).sqrt(row_dots(gradient, gradient))

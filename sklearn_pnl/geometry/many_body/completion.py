@@ -1,20 +1,21 @@
-r"""Completion: a log-linear model fitted to the observed cells gives the missing ones.
+r"""Completion: missing cells by a log-linear model fitted to the observed cells.
 
-With O the observed cells, ``m`` a measure and ``r`` a reference, find
+For observed cells O, a measure ``m`` and a reference ``r``, the model solves
 
 .. math:: \min_v \; \sum_{x \in O} q(x) - m(x) \log q(x)
           + \frac{\text{ridge}}{2} \|v\|^2 , \qquad q = r \exp(v + \text{const})
 
-over the functions ``v`` of a space V, that of a matched set M. Without a ridge this is
-the Poisson likelihood of the observed cells: ``q`` has their sums above every element
-of M (quasi-independence, where M is of order 1), and its missing cells follow from
-those alone. Where ``r`` is zero, ``q`` is (structural zeros). The problem is convex:
-that of :mod:`.projections` with a reference that is zero at the missing cells.
+over the functions ``v`` in the span of the zeta columns of a matched set M. Without a
+ridge, the objective is the negative Poisson log-likelihood of the observed cells. For
+each element of M, the sums of ``q`` and ``m`` over the observed cells above the element
+are then equal (quasi-independence, if M has order 1). Cells with ``r = 0`` have
+``q = 0`` (structural zeros). The problem is the convex problem of :mod:`.projections`
+with a reference that is zero at the missing cells.
 
-``|v|^2`` is the sum over the interactions of their number of functions times the mean
-square of what they add to ``log q``: as if each interaction had the same variance a
-priori, whether a few functions or thousands share it. So interactions of high order are
-small unless the data ask for them.
+``|v|^2`` has one term per interaction: its number of functions times the mean square of
+its contribution to ``log q``. Each interaction thus has the same prior variance,
+however many functions it has, and interactions of high order stay small unless the data
+support them.
 """
 
 from __future__ import annotations
@@ -37,30 +38,33 @@ from .tilts import RidgeTilt
 
 @dataclass(frozen=True, kw_only=True)
 class Completion(Report):
-    """Completed measures, with residuals and numbers of iterations.
+    """Result of :func:`complete`: completed measures and their convergence.
 
     Attributes
     ----------
     measure : ndarray of shape (..., *poset.shape)
-        The model at all cells, observed ones too; NaN where it is not estimable.
+        Values of the model at all cells, including observed cells. Cells that are not
+        estimable are NaN.
     estimable : ndarray of bool of shape (..., *poset.shape) or None
-        Cells that the observed ones determine, those left out that the likelihood
-        empties; None with a ridge, which gives every cell a value.
+        Cells that the observed cells determine. Observed cells that are 0 in the limit
+        of the likelihood determine no other cell. None with a ridge, because a ridge
+        determines every cell.
     rank : ndarray of int of shape (...,) or None
-        Of the observed design, with the constant: ``1 + |M|`` if all parameters are
-        identified. None with a ridge.
+        Rank of the observed design with the constant, which is ``1 + |M|`` if all
+        parameters are identified. None with a ridge.
     residual : ndarray of shape (...,)
-        Half the length of the gradient in orthonormal functions, as a share of the
-        observed mass; without a ridge no eta of the observed cells is farther off.
+        Half the norm of the gradient in orthonormal functions, as a share of the
+        observed mass. Without a ridge, no error of eta of the observed cells is larger.
     n_iter : ndarray of int of shape (...,)
-        Newton steps.
+        Number of Newton steps.
     tol : float
+        The tolerance of the residual.
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
 
     See Also
     --------
-    complete : Missing cells by a log-linear model of the observed ones.
+    complete : Fill missing cells by a log-linear model of the observed cells.
     """
 
     measure: np.ndarray
@@ -80,57 +84,63 @@ def complete(
     tol: float = 1e-9,
     max_iter: int = 100,
 ) -> Completion:
-    r"""Fill missing cells by a log-linear model of the observed ones.
+    r"""Fill missing cells by a log-linear model of the observed cells.
 
-    Minimises ``sum of q - m log q`` over the observed cells, for
-    ``q = reference * exp(zeta theta)`` with theta on ``matched`` and the bottom, plus
-    ``ridge / 2`` times the mass observed and, for each interaction, its number of
-    functions times the mean square of what it adds to ``log q``.
+    The model is ``q = reference * exp(zeta theta)``, where theta is free on ``matched``
+    and at the bottom. It minimises the sum of ``q - m log q`` over the observed cells,
+    plus a ridge penalty. The penalty is ``ridge / 2`` times the observed mass times a
+    sum over the interactions: the number of functions of the interaction times the mean
+    square of its contribution to ``log q``.
 
     Parameters
     ----------
     measures : array-like of shape (..., *poset.shape)
-        Not negative; NaN, or anything, where a cell is missing.
+        Non-negative measures. Values at missing cells are ignored.
     poset : Poset or TensorPoset
+        Poset of the cells.
     matched : array-like of bool of shape ``poset.shape``
-        The set M of elements whose theta is free besides the bottom's, such as
-        ``order_mask(poset, 2)``.
+        The set M of elements whose theta is free, for example ``order_mask(poset, 2)``.
+        The bottom is always free.
     observed : array-like of bool of shape (..., *poset.shape), default=None
-        Broadcast against the measures; None is where these are not NaN.
+        Mask of the observed cells, broadcast against the measures. None means the cells
+        that are not NaN.
     reference : array-like of shape (..., *poset.shape), default=None
-        Not negative. Cells where it is 0 stay 0 (structural zeros). None is 1.
+        Non-negative reference. Cells with reference 0 stay 0 (structural zeros). None
+        means 1 in all cells.
     ridge : float, default=0
-        Weight of the squared log effects for an observed mass of 1.
+        Weight of the penalty for an observed mass of 1. A larger ridge shrinks the
+        interactions. With 0, cells that the observed cells do not determine are NaN.
     ordered_modes : sequence of int, default=()
-        Modes of a tensor with levels in order: what the ridge weighs there are the
-        differences between neighbouring levels, as of a random walk with the variance
-        that the levels of other modes have. Only with a ridge.
+        Modes of a tensor whose levels are ordered. The ridge then penalises the
+        differences between neighbouring levels, with the prior of a random walk of the
+        same variance as the levels of other modes. Has no effect without a ridge.
     tol : float, default=1e-9
-        Wanted residual, as a share of the observed mass.
+        Tolerance of the residual, as a share of the observed mass.
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Returns
     -------
     Completion
+        Completed measures, the mask of the estimable cells, and the residuals.
 
     Raises
     ------
     ValueError
         If shapes do not fit, if an observed cell is negative or not finite, if a cell
-        holds mass where the reference is 0, or if a row has no observed mass.
+        with reference 0 has mass, or if a row has no observed mass.
 
     See Also
     --------
-    mixed_projection : The problem that all projections are.
-    rake_array : Tables with given margins.
+    mixed_projection : Compute a distribution with given mixed coordinates.
+    rake_array : Compute tables with given margins.
 
     Notes
     -----
-    Without a ridge, zeros may leave a likelihood without a maximum, as where all
-    observed cells of a margin are 0: in its limit some observed cells are 0, and
-    missing cells that only these determine, which may go to infinity or to 0, are not
-    estimable. A ridge or an offset helps.
+    Without a ridge, the likelihood may have no maximum, for example if all observed
+    cells of a margin are 0. In its limit some observed cells are 0. Missing cells that
+    are determined by these cells only may diverge or vanish, so they are not estimable.
+    A ridge or a positive offset makes them estimable.
 
     References
     ----------
@@ -155,17 +165,17 @@ def complete(
     cells, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, ordered_modes)
     if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge must be a finite number, 0 or more; got {ridge!r}.")
+        raise ValueError(f"ridge must be finite and non-negative; got {ridge!r}.")
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
-        # As for projections, up to 128 functions are worth Hessians.
+        # As for projections, dense Hessians are faster for up to 128 functions.
         minimise = newton_dense if design.n_functions <= 128 else newton_cg
         fitted = _fit(cells, design.basis, ridge * design.weights, minimise, settings)
         fitted = (*fitted, None, None)
     else:
         fitted = fit_exactly(cells, design, settings)
         fitted[0][~fitted[3]] = np.nan
-    # Arrays have one value for each row or for each cell.
+    # Each array has one value per row, or one value per cell.
     shaped = (
         None if x is None else x.reshape(lead + (x.ndim - 1) * poset.shape)
         for x in fitted
@@ -175,7 +185,7 @@ def complete(
 
 
 def read_observed(measures, poset, observed=None, reference=None):
-    """Validate measures and reference; rows (n, D), and the leading shape."""
+    """Validate measures and reference; return rows (n, D) and the leading shape."""
     measures = numbers(measures, "measures")
     observed = ~np.isnan(measures) if observed is None else observed
     observed = as_flags(observed, "observed")
@@ -189,19 +199,26 @@ def read_observed(measures, poset, observed=None, reference=None):
     if len(bad):
         row, cell = bad[0]
         raise ValueError(
-            f"Cell {cell} of row {row} holds mass where the reference is 0, a "
-            "structural zero. Give it a positive reference, or call it missing."
+            f"reference must be positive at cells with mass; cell {cell} of row {row} "
+            f"has mass {cells[row, cell]:g} and reference 0. Use a positive reference, "
+            "or mark the cell as missing."
         )
     mass, seen = row_sums(cells), seen & (reference > 0)
     if not mass.all():
         row = int(np.argmin(mass))
         why = "observed cells that are all 0" if seen[row].any() else "no observed cell"
-        raise ValueError(f"Row {row} has {why}: there is nothing to fit. Leave it out.")
+        raise ValueError(
+            f"measures must have observed mass in each row; row {row} has {why}. "
+            "Remove the row."
+        )
     return ObservedCells(cells / mass[:, None], seen, reference, mass), lead
 
 
 class ObservedCells(NamedTuple):
-    """Rows (n, D): shares of the observed mass, mask of observed cells, reference."""
+    """Rows (n, D): shares of the observed mass, masks of observed cells, references.
+
+    ``mass`` (n,) is the observed mass of each row.
+    """
 
     target: np.ndarray
     seen: np.ndarray
@@ -213,7 +230,7 @@ class ObservedCells(NamedTuple):
 
 
 def fit_exactly(observed, design, settings):
-    """What :func:`_fit` gives without a ridge; also estimable cells, and ranks (n,)."""
+    """Fit without a ridge; return also the estimable cells and the ranks (n,)."""
     pieces = []
     for rows, pattern in patterns_of(observed.seen):
         basis, determined = design.seen_by(pattern)
@@ -226,10 +243,11 @@ def fit_exactly(observed, design, settings):
 
 
 def _without_unfilled(fitted, observed, design, settings):
-    """The limit of the likelihood where it has no maximum.
+    """Replace fits whose likelihood has no maximum by the limit of the likelihood.
 
-    Observed cells that no model with the sums of the data fills are 0 in the limit.
-    Estimable are the cells that the other observed cells determine.
+    Observed cells that are 0 in every distribution with the sums of the data are 0 in
+    the limit. The estimable cells are the cells that the other observed cells
+    determine.
     """
     masks = design.matched, observed.seen, observed.target == 0
     q = fitted[0] / observed.mass[:, None]
@@ -239,13 +257,13 @@ def _without_unfilled(fitted, observed, design, settings):
         rest = observed._replace(seen=observed.seen & ~unfillable).rows(rows)
         limit = fit_exactly(rest, design, settings)
         limit[0][unfillable[rows]], limit[3][unfillable[rows]] = 0.0, True
-        for whole, part in zip(fitted, limit, strict=True):
-            whole[rows] = part
+        for old, new in zip(fitted, limit, strict=True):
+            old[rows] = new
     return fitted
 
 
 def _fit(observed, basis, penalty, minimise, settings):
-    """Measures (n, D), residuals and steps of some rows."""
+    """Fit rows; return measures (n, D), residuals and numbers of steps."""
     start = np.where(observed.seen, observed.reference, 0.0)
     start /= row_sums(start)[:, None]
     tilt = RidgeTilt(basis, penalty, start, observed.target)

@@ -1,4 +1,4 @@
-"""Log-linear models on observed cells: functions, and the cells that they can fill."""
+"""Functions of log-linear models on observed cells, and cells that are always 0."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from .bases import MOST_FACTORED, Basis, ScaledBasis, ZetaBasis
 
 
 class Design:
-    """Orthonormal functions of a model, and the weight of each in a ridge."""
+    """Orthonormal functions of a model, and the weight of each function in a ridge."""
 
     def __init__(self, poset, matched, ordered=()):
         self.poset, self.matched = poset, matched_mask(poset, matched)
         self.n_functions = int(self.matched.sum())
         if not self.n_functions:
-            raise ValueError("matched is empty: free at least one element.")
+            raise ValueError(
+                "matched must contain an element besides the bottom; got none."
+            )
         self.family = poset.family(self.matched)
         ordered = checked_modes(poset, ordered)
         if self.family is not None:
@@ -28,24 +30,27 @@ class Design:
             self.weights = weights.reshape(-1)[np.flatnonzero(self.matched)]
         elif ordered:
             raise ValueError(
-                "ordered_modes names modes of a tensor; the free elements are no "
-                "family of interactions of one. Leave it out."
+                "ordered_modes requires that matched is a family of interactions of a "
+                "tensor, as order_mask returns it. Remove ordered_modes, or change "
+                "matched."
             )
         else:
             self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
             self.weights = np.full(self.n_functions, float(self.n_functions))
 
     def seen_by(self, pattern):
-        """Functions that observed cells (D,) identify, and cells that they determine.
+        """Return the functions that a pattern (D,) of observed cells identifies.
 
-        Orthonormal on the observed cells: Hessians are near the identity. Combinations
-        of them that vanish there are left out, so that no tilt holds any.
+        The mask (D,) of the cells that the observed cells determine is also returned.
+        The functions are orthonormal on the observed cells, so Hessians are near the
+        identity. Combinations that vanish on the observed cells are left out.
         """
         m, n_cells = self.n_functions, self.poset.n_elements
         if m > MOST_FACTORED or m * n_cells > 2**26:
             raise ValueError(
-                f"Which cells can be estimated was not found out: {m} free elements on "
-                f"{n_cells} cells are too many. Use a ridge, or a smaller order."
+                f"The estimable cells cannot be determined for {m} free elements and "
+                f"{n_cells} cells; the limit is {MOST_FACTORED} elements, and {2**26} "
+                "for elements times cells. Use a ridge, or a smaller order."
             )
         functions = self.basis.functions
         if not pattern.any():
@@ -53,7 +58,7 @@ class Design:
         functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
         seen = functions[:, pattern]
         variances, directions = np.linalg.eigh(seen @ seen.T / pattern.sum())
-        # Others have a mean square on the observed cells that is rounding.
+        # Smaller variances are rounding errors of functions that vanish there.
         is_seen = variances > 1e-11
         sizes = np.einsum("ij,ij->j", functions, functions)
         lost = ((directions[:, ~is_seen].T @ functions) ** 2).sum(axis=0)
@@ -62,7 +67,7 @@ class Design:
 
 
 class _Functions(Basis):
-    """Functions on the cells as rows of a matrix."""
+    """Functions of the cells as rows of a matrix."""
 
     whole = True
 
@@ -71,11 +76,11 @@ class _Functions(Basis):
 
 
 def _cell_weights(shape, ordered):
-    """Weight in a ridge of the function of each cell of a tensor.
+    """Return the weight in a ridge of the function of each cell of a tensor.
 
-    The inverses sum to 1 over an interaction. The differences of a cosine of frequency
-    j have a mean square of ``2 - 2 cos(pi j / n)``, and those of different ones are
-    orthogonal: a ridge on differences is diagonal.
+    The inverse weights of an interaction sum to 1. The differences of a cosine of
+    frequency j have a mean square of ``2 - 2 cos(pi j / n)``. Differences of cosines of
+    different frequencies are orthogonal, so a ridge on differences is diagonal.
     """
     mode_weights = [np.ones(length) for length in shape]
     for k in ordered:
@@ -86,7 +91,7 @@ def _cell_weights(shape, ordered):
 
 
 def checked_modes(poset, modes):
-    """Modes with levels in order, counted from the first, ascending."""
+    """Return modes as ascending non-negative integers; accept negative modes."""
     every = np.arange(len(poset.shape))
     return np.unique(every[list(modes)]).tolist()
 
@@ -95,20 +100,21 @@ def checked_modes(poset, modes):
 
 
 def model_design(poset, mask):
-    """The constant and the indicators of what is above each free element, sparse.
+    """Return the sparse design matrix of a model, with one row per cell.
 
-    A row a cell.
+    The columns are the constant, and for each free element the indicator of the cells
+    above the element.
     """
-    # The bottom is below all: its column is the constant.
+    # The bottom is below all elements, so its column is the constant.
     elements = np.r_[poset.bottom, np.flatnonzero(mask)]
     return csr_array(poset.columns(elements).synthesis(np.eye(len(elements))).T)
 
 
 def unfillable_cells(poset, mask, cells, empty, q, tol):
-    """Mask (n, D) of those of some cells that a model cannot fill.
+    """Return the mask (n, D) of the cells that a model cannot fill.
 
-    In question are those alone that are empty, and so light in a fit ``q`` that an
-    iteration may be converging to 0 there.
+    Only empty cells are tested, and only if their mass in a fit ``q`` is so small that
+    the iteration may be converging to 0.
     """
     suspicious = cells & empty & (q < max(1e-8, 100 * tol))
     unfillable = np.zeros(q.shape, bool)
@@ -122,16 +128,16 @@ def unfillable_cells(poset, mask, cells, empty, q, tol):
 
 
 def _possible_cells(design, empty, suspicious):
-    """Cells positive in some distribution with the expectations of the data.
+    """Return the cells that are positive in some distribution with given expectations.
 
-    The most cells that a change of the counts can fill, which keeps all expectations
-    and may take away from cells that are not empty alone: a linear programme, with a
-    share of at most 1 of each cell to be filled counted.
+    A linear programme finds a change of the counts that preserves all expectations,
+    decreases only cells that are not empty, and fills as many cells as possible. For
+    each cell the objective counts at most 1.
     """
     cells = np.flatnonzero(suspicious)
     n, k = len(empty), len(cells)
     cost = np.concatenate([np.zeros(n), -np.ones(k)])
-    # Each change is a share up to 1, which the cost counts, plus an unlimited rest.
+    # Each change is a part up to 1, which the cost counts, plus an unbounded rest.
     system = vstack([design, design[cells]]).T
     bounds = [(0 if e else None, None) for e in empty] + [(0, 1)] * k
     solution = linprog(
@@ -139,8 +145,8 @@ def _possible_cells(design, empty, suspicious):
     )
     if solution.status != 0:
         raise RuntimeError(
-            f"Which of {k} empty cells the model can fill could not be found out: "
-            f"{solution.message}"
+            f"The linear programme that decides which of {k} empty cells the model can "
+            f"fill failed: {solution.message} Add a small constant to all cells."
         )
     possible = np.ones(n, bool)
     possible[cells] = solution.x[n:] > 0.5

@@ -1,28 +1,30 @@
-r"""Projections in mixed coordinates: the one problem that the library solves.
+r"""Projections in mixed coordinates.
 
-Given a set M of elements, a *target* t and a *reference* r, find the distribution
+Given a set M of elements, a *target* t and a *reference* r, the projection is
 
 .. math:: q = \arg\min_q KL(q, r) \quad\text{subject to}\quad
           \eta_q(x) = \eta_t(x) \text{ for } x \in M .
 
-Then theta of ``q`` equals that of ``r`` off M, and ``q`` exists and is unique for
-positive ``t`` and ``r`` (Amari 2016, section 2.8: mixed coordinates). It is also the
-minimum over ``theta`` on M of the smooth convex ``psi(theta) - <theta, eta_t>_M``.
+Then ``q`` and ``r`` have the same theta off M. For positive ``t`` and ``r`` there is
+exactly one ``q`` (Amari 2016, section 2.8: mixed coordinates). It is also the minimum
+over ``theta`` on M of the smooth convex function ``psi(theta) - <theta, eta_t>_M``.
 
-Four routes, by the shape of M:
+The shape of M selects one of four routes:
 
 splice
-    M is an up-set. eta on an up-set fixes the cells of it, so ``q = t`` on M and
-    ``q = c r`` off M: closed form.
+    M is an up-set. On an up-set, eta determines the cells (Moebius inversion within M).
+    The closed form is ``q = t`` on M and ``q = c r`` off M.
 tilt
-    M is a family of interactions of a tensor. ``q = r exp(v)`` with ``v`` a sum of
-    functions of the kept sets of modes, matched to their marginals of ``t``.
+    M is a family of interactions of a tensor. ``q = r exp(v)``, where ``v`` is a sum of
+    functions of the sets of modes in the family, and ``q`` has the marginals of ``t``.
+    Newton's method starts after a few sweeps of iterative proportional fitting.
 classes
-    Below each cell one element of M is the greatest, as for any M in a chain or a tree.
-    The cells with the same one form a class, and ``q = r`` times the ratio of the
-    masses of its class in ``t`` and ``r``: closed form.
+    Each cell has a greatest element of M below it, as for any M in a chain or a tree.
+    Cells with the same greatest element form a class. The closed form is ``q = r``
+    times the ratio of the masses of the class in ``t`` and ``r``.
 general
-    Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
+    For any other M, ``q = r exp(zeta v)`` with ``v`` supported on M. Newton's method
+    uses the columns of the zeta matrix, made orthonormal.
 """
 
 from __future__ import annotations
@@ -43,51 +45,53 @@ def mixed_projection(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Projection:
-    """Distribution with eta of a target on a set and theta of a reference off it.
+    """Compute distributions with eta of a target and theta of a reference.
 
     Solves ``min KL(q, reference)`` over the ``q`` with ``eta_q = eta_target`` on
-    ``matched``.
+    ``matched``. The solution has theta of the reference at all other elements. All
+    projections of the package are special cases.
 
     Parameters
     ----------
     target : array-like of shape (..., *poset.shape)
-        Distributions; only their eta on ``matched`` is used.
+        Distributions. Only their eta on ``matched`` is used.
     reference : array-like of shape (..., *poset.shape) or None
-        Distributions; only their theta off ``matched`` is used. None is the uniform
-        distribution: theta 0. Broadcast against ``target``. Cells where it is 0 stay 0
-        (structural zeros); where no such distribution has the eta asked for, the
-        residual stays above ``tol``.
+        Distributions, broadcast against ``target``. Only their theta off ``matched`` is
+        used. None means the uniform distribution, with theta 0. Cells with
+        reference 0 stay 0 (structural zeros).
     matched : array-like of bool of shape ``poset.shape``
-        The set M. The bottom, fixed by normalisation, is ignored.
+        The set M. The bottom is ignored, because normalisation fixes it.
     poset : Poset or TensorPoset
+        Poset of the cells.
     tol : float, default=1e-6
-        Wanted ``max |eta_q - eta_target|`` over ``matched``.
+        Tolerance of ``max |eta_q - eta_target|`` over ``matched``.
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Returns
     -------
     Projection
+        Distributions, residuals, and the route that was used. If no distribution with
+        the structural zeros has the required eta, ``residual`` stays above ``tol``.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, if an input is not a positive distribution where it
-        must be.
+        If shapes do not fit, or if ``target`` or ``reference`` are not distributions.
 
     See Also
     --------
-    many_body_projection : On distributions of low order.
-    complete : Missing cells by a log-linear model of the observed ones.
+    many_body_projection : Project on the distributions of low order.
+    complete : Fill missing cells by a log-linear model of the observed cells.
 
     Notes
     -----
-    ``tol`` bounds eta. theta is right to about 1e-8 in cells of ordinary mass where
-    the form is closed or at most 128 coordinates are free. It is as sensitive to the
-    lightest cells as to the heaviest: where masses differ by more than about 1e6, theta
-    of the light ones is as far off as ``tol`` and rounding in eta allow. A general set
-    of more than 2,048 elements has no basis in which its problem is well conditioned,
-    and may not converge, which the residual says.
+    ``tol`` bounds the error of eta. The error of theta is about 1e-8 in cells of
+    ordinary mass for closed forms and for at most 128 free coordinates. If the masses
+    of cells differ by a factor of more than about 1e6, the error of theta in the
+    lightest cells grows with ``tol`` and rounding. A general set of more than 2,048
+    elements has no well-conditioned basis, and the iteration may not converge; check
+    ``converged``.
 
     References
     ----------
@@ -118,29 +122,33 @@ def many_body_projection(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Projection:
-    """Project on the distributions without interactions beyond ``order``.
+    """Project on the distributions without interactions above ``order``.
 
     Solves ``min KL(p, q)`` over the ``q`` with ``theta_q = 0`` on all elements of
-    order above ``order``; ``q`` has the eta of ``p`` on the others.
+    order above ``order``. On the elements of order 1 to ``order``, ``q`` has the eta of
+    ``p``.
 
     Parameters
     ----------
     p : array-like of shape (..., *poset.shape)
         Positive distributions.
     poset : Poset or TensorPoset
+        Poset of the cells.
     order : int or iterable of tuple of int, default=1
-        ``ell``, or for a tensor the mode sets kept.
+        Largest order ``ell`` of the interactions of the model. For a tensor, a list of
+        sets of modes is also accepted.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
     Projection
+        Distributions and residuals.
 
     See Also
     --------
-    mixed_projection : The problem that all projections are.
-    order_mask : Elements up to an order.
+    mixed_projection : Compute a distribution with given mixed coordinates.
+    order_mask : Compute the mask of all elements up to an order.
 
     References
     ----------

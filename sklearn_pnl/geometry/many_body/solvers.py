@@ -1,6 +1,7 @@
-"""Solvers of projections in mixed coordinates: four routes, for many rows.
+"""Solvers of projections in mixed coordinates, for many rows at once.
 
-Which one fits is decided by the shape of the matched set; see ``projections``.
+There is one solver per route, and :func:`mixed_solver` selects the solver by the shape
+of the matched set; see ``projections``.
 """
 
 from dataclasses import dataclass
@@ -40,37 +41,40 @@ from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt, SettledTilt
 
-# Up to this many free coordinates dense Newton is faster than conjugate gradients.
+# Up to this number of free coordinates, dense Hessians are faster than conjugate
+# gradients.
 _DENSE_UP_TO = 128
-# Cells that start below this share of the mean make Hessians so ill conditioned that
-# conjugate gradients do not determine theta.
+# If a cell of the start is below this share of the mean, the Hessian is so ill
+# conditioned that conjugate gradients do not determine theta.
 _EMPTY = 1e-3
-# Largest error of theta of a code that counts as determined. The dense method squares
-# its error, so that a last step of a tenth of it leaves far less.
+# Largest error of theta of a code that counts as determined. A step of the dense method
+# squares the error, so a last step of a tenth of this size leaves a far smaller error.
 DETERMINED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Projection(Report):
-    """A projection, with residuals and numbers of iterations.
+    """Result of :func:`mixed_projection`: distributions and their convergence.
 
     Attributes
     ----------
     prob : ndarray of shape (..., *poset.shape)
-        The distributions found.
+        The projections.
     residual : ndarray of shape (...,)
         ``max |eta_q - eta_target|`` over the matched elements.
     n_iter : ndarray of int of shape (...,)
-        Newton steps; 0 for a closed form.
+        Number of Newton steps, 0 for a closed form.
     tol : float
+        The tolerance of the residual.
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
     route : {"splice", "tilt", "classes", "general"}
+        The solver that was used. "splice" and "classes" are closed forms.
 
     See Also
     --------
-    mixed_projection : The problem that all projections are.
-    LinearProjection : What a linear projection found.
+    mixed_projection : Compute a distribution with given mixed coordinates.
+    LinearProjection : Result of a projection onto linear constraints.
     """
 
     prob: np.ndarray
@@ -78,17 +82,19 @@ class Projection(Report):
 
 
 def mixed_solver(poset, matched):
-    """The solver for one poset and one set, to be used for many rows.
+    """Return the solver for a poset and a matched set, which may be used repeatedly.
 
     Parameters
     ----------
     poset : PosetProtocol
+        Poset of the cells.
     matched : array-like of bool of shape ``poset.shape``
+        The set M of :func:`mixed_projection`.
 
     Returns
     -------
     solver
-        Object with ``project(target, reference, tol, max_iter)``.
+        Object with a method ``project(target, reference, tol, max_iter)``.
     """
     matched = matched_mask(poset, matched)
     if poset.is_up_set(matched):
@@ -103,17 +109,18 @@ def mixed_solver(poset, matched):
 
 
 class _Solver:
-    """Shapes and checks shared by the four routes; rows are flat inside.
+    """Base class of the four routes, which checks inputs and handles shapes.
 
-    ``solve(target, reference, tol, max_iter, settle=False)`` of a subclass returns
-    distributions, residuals, numbers of steps, and whether theta of each distribution
-    is determined to :data:`DETERMINED`. With ``settle`` the iteration goes on until
-    theta is determined, too; otherwise only closed forms and the dense method state it.
+    ``solve(target, reference, tol, max_iter, settle=False)`` of a subclass works on
+    flat rows. It returns distributions, residuals, numbers of steps, and a mask of the
+    rows whose theta is determined to :data:`DETERMINED`. With ``settle`` the iteration
+    continues until theta is determined; without it, the mask is only reliable for
+    closed forms and the dense method.
     """
 
-    # Whether the projection of a uniform reference is a product of marginals.
+    # Whether the projection with a uniform reference is a product of marginals.
     is_one_body = False
-    # Whether conjugate gradients are used, which form no Hessian.
+    # Whether the solver uses conjugate gradients, which do not form the Hessian.
     matrix_free = False
 
     def __init__(self, poset, matched):
@@ -121,7 +128,7 @@ class _Solver:
         self.elements = np.flatnonzero(matched)
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
-        """Solve for all rows of ``target`` and ``reference``, some at a time."""
+        """Solve for all rows of ``target`` and ``reference``, block by block."""
         given = {} if reference is None else {"reference": reference}
         (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = target.shape[0], others[0] if others else None
@@ -136,7 +143,7 @@ class _Solver:
         prob, residual, n_iter, _ = map(concat, zip(*solved, strict=True))
         xp = namespace(prob)
         if reference is not None and not xp.all(reference > 0):
-            # Closed forms ignore structural zeros of the reference.
+            # The closed form of the splice ignores structural zeros of the reference.
             prob = xp.where(reference > 0, prob, 0.0)
             residual = self.residual(prob - target)
         return Projection(
@@ -152,12 +159,12 @@ class _Solver:
         return zeta_columns(self.poset, self.elements)
 
     def residual(self, difference):
-        """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
+        """Compute ``max |eta_q - eta_t|`` over M from the difference ``q - t``."""
         return largest(self._columns.analysis(difference))
 
 
 class SpliceSolver(_Solver):
-    """M an up-set: the target on it, and the reference, rescaled, off it."""
+    """Solver for an up-set M: the target on M, and the rescaled reference off M."""
 
     route = "splice"
 
@@ -169,7 +176,7 @@ class SpliceSolver(_Solver):
         """Solve for flat rows that need no check; see :class:`_Solver`."""
         xp, n = namespace(target), target.shape[0]
         mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
-        # Of what is not matched; the reference is uniform if none is given.
+        # Shares of the mass off M; the default reference is uniform.
         shares = 1 / len(self._rest)
         if reference is not None:
             total = xp.sum(take(reference, self._rest, axis=1), axis=1, keepdims=True)
@@ -179,9 +186,10 @@ class SpliceSolver(_Solver):
 
 
 class ClassSolver(_Solver):
-    """Below each cell one element of M is the greatest: cells fall into classes by it.
+    """Solver for an M with a greatest element below each cell, which is its class.
 
-    eta on M are then the masses of the classes: the reference rescaled to them.
+    eta on M determines the masses of the classes, so the reference is rescaled class by
+    class.
     """
 
     route = "classes"
@@ -205,16 +213,17 @@ class ClassSolver(_Solver):
 
 
 class _NewtonSolver(_Solver):
-    """Tilts of a start, by one of two Newton's methods.
+    """Solver by an exponential tilt of a start, with one of two Newton methods.
 
-    A subclass has ``_basis``, in which conjugate gradients need few steps, and
-    ``_bases(start, target)``: rows, and the basis for their dense Hessians.
+    A subclass defines ``_basis``, in which conjugate gradients need few steps. It also
+    defines ``_bases(start, target)``, which returns groups of rows, each with a basis
+    for dense Hessians.
     """
 
     def _tilt(self, start, target, tol, max_iter, settle):
         if not self.matrix_free:
             return self._dense(start, target, tol=tol, max_iter=max_iter)
-        # Single precision does not determine theta of nearly empty cells.
+        # In single precision, theta of nearly empty cells cannot be determined.
         settle = settle and start.dtype == namespace(start).float64
         n, xp = start.shape[0], namespace(start)
         empty = np.zeros(n, bool)
@@ -234,16 +243,16 @@ class _NewtonSolver(_Solver):
         return joined(pieces)
 
     def _nearer(self, start, target):
-        """A start of the dense method that is nearer to the solution."""
+        """Return a start of the dense method that is closer to the solution."""
         return start
 
     @property
     def _fits_dense(self):
-        # Products of a Hessian that take at most a tenth of a second a row and step.
+        # The limit corresponds to about 0.1 seconds per row and step for a Hessian.
         return len(self.elements) ** 2 * self.poset.n_elements <= 2**33
 
     def _conjugate(self, start, target, tol, max_iter, settle):
-        """Tilts by conjugate gradients, and by the dense method where they fail."""
+        """Solve by conjugate gradients; use the dense method for rows that fail."""
         kind, given = ExponentialTilt, (self._basis, self.residual, start, target)
         settle = settle and self._basis.orthonormal
         if settle:
@@ -255,13 +264,13 @@ class _NewtonSolver(_Solver):
         q, n_iter = solution.point, solution.n_iter
         is_settled = to_host(solution.converged)
         residual, left = solution.residual, np.flatnonzero(~is_settled)
-        # What the iteration compares with the tolerance is a bound of it.
+        # In the iteration the residual is only an upper bound.
         missed = self.residual(take(q, left) - take(target, left))
         (residual,) = replaced((residual,), left, (missed,))
         left = left[n_iter[left] < max_iter]
         if not len(left) or not self._fits_dense:
             return q, residual, n_iter, is_settled
-        # From where they are: a tilt of that is a tilt of where they started.
+        # A tilt of the last iterate is also a tilt of the start, so no step is lost.
         budget = max_iter - int(n_iter[left].max())
         settings = {"tol": tol, "max_iter": budget}
         if not settle:
@@ -287,11 +296,12 @@ class _NewtonSolver(_Solver):
 
 
 class TiltSolver(_NewtonSolver):
-    """M a family of interactions of a tensor: match the marginals by a tilt.
+    """Solver for a family of interactions of a tensor, whose marginals are matched.
 
-    Starts from the product of the marginals (or from the reference), raked; then
-    dense Newton on marginal cells if few coordinates are free, else conjugate
-    gradients in the orthonormal interaction basis.
+    The start is the product of the marginals, or the reference, after a few sweeps of
+    iterative proportional fitting. For few free coordinates, Newton's method uses dense
+    Hessians in marginal cells. For more, it uses conjugate gradients in the orthonormal
+    interaction basis.
     """
 
     route = "tilt"
@@ -301,8 +311,8 @@ class TiltSolver(_NewtonSolver):
         is_order, d = isinstance(family, int), len(poset.shape)
         self.family = family if is_order else frozenset(family)
         sets = list(combinations(range(d), family)) if is_order else family
-        # Newton's method gains a factor e a step where margins are nearly empty, and
-        # sweeps scale these at once; over many margins they cost more than they save.
+        # If margins are nearly empty, a Newton step gains only a factor e, but a sweep
+        # scales them at once. With many margins, sweeps cost more than they save.
         self._fitted = sets if len(sets) <= 32 else None
         self._modes = sorted(set().union(*sets))
         self._order = max(map(len, sets))
@@ -323,11 +333,12 @@ class TiltSolver(_NewtonSolver):
         return self._tilt(start, target, tol, max_iter, settle)
 
     def _fit_margins(self, start, target):
-        """The start after a few sweeps of iterative proportional fitting."""
+        """Apply a few sweeps of iterative proportional fitting to the start."""
         shape, n, xp = self.poset.shape, target.shape[0], namespace(target)
         light = np.ones(n, bool)
         if self.matrix_free and not self._independent and len(self._fitted) > 8:
-            # Where no cell is below a hundredth of the mean, many margins cost more.
+            # If all cells exceed a hundredth of the mean, sweeps cost more than they
+            # save.
             light = to_host(xp.min(target, axis=1) * target.shape[1] < 0.01)
         rows = np.flatnonzero(light)
         target = some_rows(target, rows)
@@ -348,9 +359,10 @@ class TiltSolver(_NewtonSolver):
         return {k: flat_margin(target, self.poset.shape, k) for k in self._fitted}
 
     def _bases(self, start, target):
-        """Tilts of marginal cells: those that avoid one reference level a mode.
+        """Group rows by the reference levels of their basis of marginal cells.
 
-        The same for all rows; of rows that nearly lack it their heaviest one.
+        The reference level of a mode is the level with the largest total mass. Rows
+        with less than 1% of their mass at this level use their own heaviest level.
         """
         shape = self.poset.shape
         levels = np.zeros((target.shape[0], len(shape)), np.intp)
@@ -369,14 +381,14 @@ class TiltSolver(_NewtonSolver):
 
 
 class GeneralSolver(_NewtonSolver):
-    """Any M: Newton's method on theta over M."""
+    """Solver for any M, by Newton's method for theta on M."""
 
     route = "general"
 
     def __init__(self, poset, matched):
         super().__init__(poset, matched)
         m = len(self.elements)
-        # A Hessian is a matrix of |M|^2 D products a row and step.
+        # A dense Hessian costs |M|^2 D products per row and step.
         self.matrix_free = m > _DENSE_UP_TO or m * m * poset.n_elements > 2**24
         self._order = poset.max_order
 
@@ -391,7 +403,7 @@ class GeneralSolver(_NewtonSolver):
     def _bases(self, start, target):
         if self.matrix_free or start.all():
             return [(np.arange(len(start)), self._basis)]
-        # Functions may coincide where structural zeros remove cells.
+        # Structural zeros remove cells, so that functions may become dependent.
         design = Design(self.poset, self.matched)
         patterns = patterns_of(start > 0)
         return [(rows, design.seen_by(seen)[0]) for rows, seen in patterns]
@@ -402,17 +414,17 @@ class GeneralSolver(_NewtonSolver):
 
 
 def rows_at_once(poset, solver=None):
-    """Number of rows at a time, so that temporaries stay in cache.
+    """Return the number of rows per block, so that temporaries stay in the cache.
 
-    More for conjugate gradients, which take many products for ever fewer rows.
+    Blocks are larger for conjugate gradients, because rows leave their block early.
     """
     cells = BLOCK_CELLS * (4 if solver is not None and solver.matrix_free else 1)
     return max(poset.rows_at_once, cells // poset.n_elements)
 
 
 def attainable_tol(tol, x):
-    """A tolerance, or what the precision of the device of an array allows."""
+    """Return the tolerance, or the smallest tolerance that the device can attain."""
     if isinstance(x, np.ndarray) or widest(x) == namespace(x).float64:
         return tol
-    # Sums of the cells of a distribution.
+    # The bound is the rounding of sums of the cells of a distribution.
     return max(tol, 64 * float(namespace(x).finfo(widest(x)).eps))

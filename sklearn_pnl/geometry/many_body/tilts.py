@@ -1,7 +1,8 @@
 """The convex problem of a projection: an exponential tilt that matches expectations.
 
-A projection is ``q = start * exp(synthesis(x) - psi)`` with ``x`` chosen so that the
-expectations of the basis functions equal those of the target.
+A projection is ``q = start * exp(synthesis(x) - psi)``. The coefficients ``x`` are
+chosen so that the basis functions have the same expectations under ``q`` and the
+target.
 """
 
 import numpy as np
@@ -11,11 +12,12 @@ from ..coordinates import tilted_exp
 
 
 class ExponentialTilt:
-    """``psi(x) - <x, moments>`` for ``q = start * exp(synthesis(x) - psi)``.
+    """The function ``psi(x) - <x, moments>`` of coefficients ``x``.
 
-    The point kept is ``q``. Gradient ``analysis(q - t)``, Hessian the covariance of
-    the basis functions under ``q``. ``residual(q - t)`` is what is small in the end.
-    ``zeros`` are the coefficients of the start.
+    The distribution is ``q = start * exp(synthesis(x) - psi)``. The point of the
+    problem is ``q``. The gradient is ``analysis(q - t)``, and the Hessian is the
+    covariance matrix of the basis functions under ``q``. ``residual(q - t)`` is the
+    residual, and ``zeros`` are the coefficients of the start.
     """
 
     def __init__(self, basis, residual, start, target):
@@ -52,13 +54,13 @@ class ExponentialTilt:
 
 
 class SettledTilt(ExponentialTilt):
-    """A tilt whose residual also bounds how far theta is from the solution.
+    """A tilt whose residual also bounds the error of theta.
 
-    The basis is orthonormal at the uniform distribution, so that the variance of a
-    function under ``q`` is at least ``D min(q)`` times its squared coefficients. With
-    the gradient ``g`` the logs of all cells are therefore off by a vector that is, to
-    first order, not longer than ``|g| / (sqrt(D) min(q))``. The residual is the larger
-    one of the residual of the expectations and ``weight`` times this bound.
+    The basis is orthonormal under the uniform distribution, so the variance of a
+    function under ``q`` is at least ``D min(q)`` times its squared coefficients. For a
+    gradient ``g``, the error of the logs of all cells is therefore, to first order, a
+    vector of norm at most ``|g| / (sqrt(D) min(q))``. The residual is the maximum of
+    the residual of the expectations and ``weight`` times this bound.
     """
 
     def __init__(self, basis, residual, start, target, tol, weight):
@@ -79,10 +81,10 @@ class SettledTilt(ExponentialTilt):
 
 
 class RidgeTilt(ExponentialTilt):
-    """A tilt with ``v' diag(penalty) v / 2`` added, for coefficients ``v``.
+    """A tilt with the penalty ``v' diag(penalty) v / 2`` on the coefficients ``v``.
 
-    Variables are ``v`` in units in which Hessians are near the identity. The residual
-    is half the length of the gradient in ``v``.
+    The variables are ``v`` divided by ``scale``, so that Hessians are near the
+    identity. The residual is half the norm of the gradient in ``v``.
     """
 
     def __init__(self, basis, penalty, start, target):
