@@ -1,4 +1,4 @@
-"""Statistics of fit: identities, slow oracles, other solvers."""
+"""Goodness of fit: identities, slow oracles, and comparisons with other solvers."""
 
 from itertools import combinations
 
@@ -31,7 +31,7 @@ from sklearn_pnl.geometry.many_body.observed import model_design
 
 SEEDS = [0, 1, 2]
 SHAPE = (2, 3, 4)
-# Mode sets of models of three modes, some of them conditional independence.
+# Models of three modes, including conditional independence.
 MODELS = [1, 2, [(0, 1), (2,)], [(0, 2), (1, 2)], [(1, 2)], 3]
 
 
@@ -50,7 +50,7 @@ def cells_slow(order, shape=SHAPE):
 
 
 def sweeps_slow(counts, order, n_sweeps=3000):
-    """Iterative proportional fitting, one marginal after the other."""
+    """Fit a table by iterative proportional fitting."""
     fitted = np.full(counts.shape, counts.sum() / counts.size)
     for _ in range(n_sweeps):
         before = fitted
@@ -71,7 +71,7 @@ def deviance_slow(counts, fitted):
 
 
 def adjusted_slow(counts, design):
-    """Each cell's largest mass by a linear programme of its own; rank by SVD."""
+    """Count the cells with positive mass in a linear programme, minus the SVD rank."""
     design = np.column_stack([np.ones(counts.size), design])
     wanted = design.T @ (counts.ravel() / counts.sum())
     largest = [
@@ -91,7 +91,7 @@ def adjusted_slow(counts, design):
 def test_statistics_are_those_of_proportional_fitting(seed, share, order):
     counts = random_counts(seed, share=share)
     fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
-    # Sweeps are slow to empty cells that no empty margin forbids.
+    # Cells that are 0 without an empty margin converge slowly in sweeps.
     tol = 1e-2 if fit.adjusted_dof < fit.dof else 1e-7
     slow = sweeps_slow(counts, order)
     assert_allclose(fit.expected, slow, atol=tol)
@@ -159,14 +159,14 @@ def test_cells_that_no_empty_margin_forbids():
     assert (fit.dof, fit.adjusted_dof) == (1, 0)
     theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 2)
     assert np.isnan(theta).all() and np.isnan(errors).all()
-    # With one corner alone all is well.
+    # If only one corner is 0, the model fills all cells.
     counts[0, 0, 0] = 1
     assert goodness_of_fit(counts, poset, 2).adjusted_dof == 1
 
 
 @pytest.mark.parametrize(("mean", "order"), [(20.0, 2), (0.3, 2), (20.0, 3)])
 def test_theta_and_errors_are_those_of_a_pseudoinverse(mean, order):
-    # Full rank, less, and as many functions as cells.
+    # The cases have full rank, a smaller rank, and as many functions as cells.
     counts, poset = random_counts(4, mean=mean), TensorPoset(SHAPE)
     fit, mask = goodness_of_fit(counts, poset, order), poset.order_mask(order)
     q = (fit.expected / fit.total).ravel()
@@ -180,7 +180,7 @@ def test_theta_and_errors_are_those_of_a_pseudoinverse(mean, order):
     assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
-def test_a_model_of_nothing_is_the_uniform_one():
+def test_model_of_order_0_is_uniform():
     counts = random_counts(0)
     for order in (0, np.zeros(SHAPE, bool)):
         fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
@@ -211,7 +211,7 @@ def test_elements_of_any_poset(seed):
         [1, 2, 3],
     ],
 )
-def test_what_is_no_table_is_refused(bad):
+def test_invalid_counts_are_refused(bad):
     with pytest.raises(ValueError):
         goodness_of_fit(bad, TensorPoset((2, 2)), 1)
 
@@ -220,7 +220,7 @@ def test_what_is_no_table_is_refused(bad):
 
 
 def random_reference(seed, shape=SHAPE, share=0.25):
-    """Exposures, some of them 0."""
+    """Draw exposures, some of which are 0."""
     rng = np.random.default_rng(seed + 10)
     return rng.gamma(2.0, size=shape) * (rng.random(shape) > share)
 
@@ -230,7 +230,7 @@ def counts_on(reference, seed, mean=20.0):
 
 
 def design_on(reference, order):
-    """Constant and indicators on the cells that can occur."""
+    """Build the constant and the indicators on the cells that can occur."""
     design = indicator_design(reference.shape, cells_slow(order, reference.shape))
     return np.column_stack([np.ones(len(design)), design])[reference.ravel() > 0]
 
@@ -246,9 +246,9 @@ def test_fit_on_the_cells_that_can_occur_is_a_poisson_regression(seed, kind, ord
     model = PoissonRegressor(
         alpha=0, tol=1e-10, max_iter=1000, solver="newton-cholesky"
     )
-    # Columns that the cells left do not tell apart would stop it.
+    # The solver fails if columns are dependent on the cells that can occur.
     columns = orth(design[:, 1:] - design[:, 1:].mean(axis=0))
-    # Rates with the exposures as weights: counts in proportion to these.
+    # Rates weighted by exposures give counts that are proportional to the exposures.
     fitted = model.fit(columns, counts[can] / weights, weights).predict(columns)
     fitted = fitted * weights
     fit = goodness_of_fit(counts, TensorPoset(SHAPE), order, reference=reference)
@@ -262,7 +262,7 @@ def test_fit_on_the_cells_that_can_occur_is_a_poisson_regression(seed, kind, ord
 
 
 def test_degrees_of_freedom_of_a_separable_table_are_those_of_its_parts():
-    # Bishop, Fienberg and Holland 1975, section 5.2: blocks without a cell in common.
+    # Bishop, Fienberg and Holland 1975, section 5.2, for blocks without common cells.
     can = np.zeros((5, 7), bool)
     can[:2, :3] = can[2:, 3:] = True
     counts = counts_on(1.0 * can, 0)
@@ -275,8 +275,8 @@ def test_degrees_of_freedom_of_a_separable_table_are_those_of_its_parts():
 
 @pytest.mark.parametrize("order", [1, [(0, 1), (2,)]], ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_zeros_by_chance_beside_those_that_must_be(seed, order):
-    """Adjusted by cells and rank, as where all cells can occur."""
+def test_adjusted_degrees_with_random_and_structural_zeros(seed, order):
+    """Test that cells and rank are counted on the cells that can occur."""
     reference = random_reference(seed, share=0.2)
     rng = np.random.default_rng(seed)
     counts = rng.poisson(0.8 * reference)
@@ -327,7 +327,7 @@ def test_theta_and_errors_are_those_of_the_cells_that_can_occur(seed):
         [[1, 0], [1, 1]],
     ],
 )
-def test_references_that_are_none_are_refused(reference):
+def test_invalid_references_are_refused(reference):
     poset = TensorPoset((2, 2))
     for fit in (goodness_of_fit, deviance_tests):
         with pytest.raises(ValueError):
@@ -389,12 +389,12 @@ def test_error_of_a_log_odds_ratio_is_that_of_woolf(seed):
     assert errors[-1] == pytest.approx(np.sqrt((1 / counts).sum()))
 
 
-def test_theta_that_empty_cells_leave_open():
+def test_theta_that_empty_cells_do_not_identify_is_nan():
     poset = TensorPoset((3, 3))
     counts = np.array([[5, 3, 2], [4, 7, 6], [1, 2, 0]])
     fit = goodness_of_fit(counts, poset, 2)
     theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 2)
-    # Only that of the element above all takes part of the last cell.
+    # Only the greatest element depends on the last cell.
     assert_array_equal(np.isnan(theta), np.arange(1, 9) == 8)
     assert_array_equal(np.isnan(errors), np.isnan(theta))
     lifted = goodness_of_fit(counts + 1e-9 * (counts == 0), poset, 2)
@@ -402,7 +402,7 @@ def test_theta_that_empty_cells_leave_open():
     other, others = theta_with_errors(p, total, poset, 2)
     assert_allclose(theta[:-1], other[:-1], atol=1e-7)
     assert_allclose(errors[:-1], others[:-1], rtol=1e-7)
-    # Without the interaction all is known.
+    # Without the interaction, all coordinates are identified.
     fit = goodness_of_fit(counts, poset, 1)
     theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 1)
     assert np.isfinite(theta).all() and np.isfinite(errors).all()

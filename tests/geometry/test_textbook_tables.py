@@ -1,7 +1,6 @@
-"""Tables whose G^2, X^2 and degrees of freedom R and textbooks print.
+"""Published tables with their G^2, X^2 and degrees of freedom, from R and textbooks.
 
-Counts are typed in, models written as sets of modes. Figures are compared to the last
-digit printed.
+Models are written as sets of modes. Results are compared to the last printed digit.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from sklearn_pnl.geometry import TensorPoset, goodness_of_fit
 
 # Students by hair (black, brown, red, blond), eyes (brown, blue, hazel, green) and sex
-# (m, f): R's HairEyeColor; Snee, American Statistician 28, 1974.
+# (m, f). R's HairEyeColor; Snee, American Statistician 28, 1974.
 HAIR_EYE_SEX = np.stack(
     [
         [[32, 11, 10, 3], [53, 50, 25, 15], [10, 10, 7, 7], [3, 30, 5, 8]],
@@ -27,7 +26,7 @@ UCB = np.array(
     ]
 )
 # People on board by class (1, 2, 3, crew), age (child, adult), sex (m, f), survival
-# (no, yes): R's Titanic. Four of the zeros are the children of the crew.
+# (no, yes). R's Titanic. Four of the zeros are children of the crew.
 TITANIC = np.array(
     [
         [[[0, 5], [0, 1]], [[118, 57], [4, 140]]],
@@ -89,8 +88,8 @@ HOUSING = np.array(
 ]
 )  # fmt: skip
 # Births by infection (1, 2, none), risk, antibiotics, planned (yes, no each): Caesar of
-# vcdExtra; Fahrmeir and Tutz, 1994, table 1.1. No birth without risk that was not
-# planned had antibiotics: an empty margin.
+# vcdExtra; Fahrmeir and Tutz, 1994, table 1.1. One margin is empty: unplanned births
+# without risk and with antibiotics.
 CAESAR = np.array(
     [
         [[[0, 4], [11, 10]], [[0, 0], [4, 0]]],
@@ -102,22 +101,22 @@ CAESAR = np.array(
 CARS = np.array([[7, 9], [11, 0], [10, 12], [7, 14], [8, 6], [5, 4]])
 
 # Squirrel monkeys by who displays to whom: Ploog, "The behavior of squirrel monkeys",
-# 1967. None does to itself; the third does to none.
+# 1967. No monkey displays to itself, and the third monkey displays to no other.
 MONKEYS = np.array(
 [[0, 1, 5, 8, 9, 0], [29, 0, 14, 46, 4, 0], [0, 0, 0, 0, 0, 0],
  [2, 3, 1, 0, 38, 2], [0, 0, 0, 0, 0, 1], [9, 25, 4, 6, 13, 0]]
 )  # fmt: skip
 # Slides by the ratings of two pathologists: Agresti, 2nd edition 2002, section 10.5.
 PATHOLOGISTS = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
-# Stroke patients by disability on admission and discharge, which was never the worse:
+# Stroke patients by disability on admission and on discharge, which is never worse.
 # Bishop and Fienberg, Biometrics 25, 1969.
 STROKE = np.array(
 [[5, 0, 0, 0, 0], [4, 5, 0, 0, 0], [6, 4, 4, 0, 0], [9, 10, 4, 1, 0],
  [11, 23, 12, 15, 8]]
 )  # fmt: skip
 
-# Printed: G^2, X^2 (None where it is not), df; and the adjusted df where they differ,
-# by the rule of Bishop, Fienberg, Holland 1975, section 3.8.
+# Published values of G^2, X^2 (or None) and df, and the adjusted df by the rule of
+# Bishop, Fienberg, Holland 1975, section 3.8.
 PRINTED = [
     # loglm: the vignette on log-linear models of vcdExtra.
     (HAIR_EYE_SEX, 1, "166.3001", "164.9247", 24, 24),
@@ -147,14 +146,14 @@ PRINTED = [
     (BELTS, [(0, 2, 3), (0, 1), (1, 2), (1, 3)], "22.8", None, 4, 4),
     (BELTS, [(0, 1, 2), (0, 3), (1, 3), (2, 3)], "7.5", None, 4, 4),
     (BELTS, [(1, 2, 3), (0, 1), (0, 2), (0, 3)], "20.6", None, 4, 4),
-    # loglm: the help pages of vcdExtra. Its sweeps end where no expected count changes
-    # by 0.1, so that further digits, 2.293841 and 2.270373, are not those of the model.
+    # loglm: the help pages of vcdExtra. Its sweeps stop if no expected count changes by
+    # 0.1, so further digits, 2.293841 and 2.270373, are not correct.
     (DETERGENT, 1, "42.92866", "43.90225", 18, 18),
     (DETERGENT, [(2,), (0, 1, 3)], "32.82562", "32.46939", 11, 11),
     (BARTLETT, 1, "151.0193", "141.0527", 4, 4),
     (BARTLETT, 2, "2.2938", "2.270", 1, 1),
     (MENTAL, 1, "47.418", None, 15, 15),
-    # Three cells are empty for sure, and a parameter of the margin is open.
+    # Three cells are always empty, and a parameter of the margin is not identified.
     (CAESAR, [(0,), (1, 2, 3)], "85.10955", None, 14, 12),
     (CAESAR, [(0, 2), (1, 2, 3)], "48.18709", None, 12, 10),
     # assocstats: the solutions to the exercises of vcd; Kabacoff, "R in Action".
@@ -165,12 +164,12 @@ PRINTED = [
     (HOUSING, [(0, 1), (0, 2), (0, 3), (1, 2, 3)], "38.66", None, 34, 34),
     # loglm, its help page.
     (CARS, 1, "18.36179", "14.07985", 5, 5),
-    # chisq.test, as a blog on correspondence analysis prints it (datanalytics.com).
+    # chisq.test, from a blog on correspondence analysis (datanalytics.com).
     (CAITHNESS, 1, None, "1240.039", 12, 12),
     # Agresti, 2nd edition, section 10.5.
     (PATHOLOGISTS, 1, "118.0", "120.3", 9, 9),
 ]
-# Quasi-independence: the cells that can occur; G^2, X^2 and df of independence there.
+# Quasi-independence: cells that can occur; G^2, X^2 and df of independence on them.
 INCOMPLETE = [
     # Fienberg, "The Analysis of Cross-Classified Categorical Data", 2nd edition 1980,
     # chapter 8: without the monkey that never displays.
@@ -208,8 +207,8 @@ def test_quasi_independence_is_as_printed(
     assert not fit.expected[~can].any()
 
 
-def test_children_of_the_crew_cannot_be():
-    """What is adjusted for where zeros are by chance is counted where they are not."""
+def test_children_of_the_crew_cannot_occur():
+    """Test that structural zeros change ``dof`` as random zeros change adjusted df."""
     can = np.ones(TITANIC.shape)
     can[3, 0] = 0
     poset, order = TensorPoset(TITANIC.shape), [(0, 1, 2), (3,)]
@@ -219,7 +218,7 @@ def test_children_of_the_crew_cannot_be():
 
 
 def test_p_values_are_those_printed():
-    # loglm, as above.
+    # loglm, for the same tables.
     drugs = goodness_of_fit(DRUGS, TensorPoset((2, 2, 2)), 2)
     assert as_printed(drugs.p_value, "0.54084")
     cuttings = goodness_of_fit(BARTLETT, TensorPoset((2, 2, 2)), 2)
@@ -227,8 +226,8 @@ def test_p_values_are_those_printed():
 
 
 def test_akaike_differences_are_those_printed():
-    # add1 of loglm, the help page of Detergent in vcdExtra: likelihood ratios and AIC
-    # of each pair added to independence. Constants of R's AIC cancel in differences.
+    # add1 of loglm, from the help page of Detergent in vcdExtra: likelihood ratio and
+    # AIC of each pair added to independence. Constants of R's AIC cancel.
     poset = TensorPoset(DETERGENT.shape)
     none = goodness_of_fit(DETERGENT, poset, 1)
     printed = {

@@ -1,4 +1,4 @@
-"""How the deviance of counts divides among interactions, one by one."""
+"""Division of the deviance of counts among interactions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ from .fit import check_counts, check_reference, n_params_of, p_values, statistic
 
 @dataclass(frozen=True, kw_only=True)
 class InteractionTests:
-    """``G^2`` of each term, about chi-square if the counts do not ask for it.
+    """Result of :func:`deviance_tests`: ``G^2`` and degrees of freedom of each term.
+
+    If a term is not needed to explain the counts, its ``G^2`` follows approximately a
+    chi-square distribution.
 
     Attributes
     ----------
     terms : tuple
-        Sets of modes, elements, or what the levels were called.
+        Sets of modes, orders, or the levels given.
     values : ndarray of shape (n_terms,)
+        ``G^2`` of each term.
     dof : ndarray of int of shape (n_terms,)
+        Degrees of freedom of each term.
 
     See Also
     --------
-    deviance_tests : What each interaction explains.
+    deviance_tests : Compute the deviance that each interaction explains.
     """
 
     terms: tuple
@@ -37,7 +42,7 @@ class InteractionTests:
 
     @property
     def p_value(self) -> NDArray:
-        """Chance of larger values by chi-square with ``dof``."""
+        """P-values: upper tails of the chi-square distributions with ``dof``."""
         return p_values(self.values, self.dof)
 
     def __str__(self):
@@ -55,42 +60,45 @@ def deviance_tests(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> InteractionTests:
-    """Divide ``G^2`` of the reference among terms added one by one.
+    """Divide ``G^2`` of the reference among terms that are added one by one.
 
-    Each value is ``2 N KL(q_k, q_{k-1})`` of two nested models next to each other, the
-    likelihood ratio of the one against the other; they sum to ``2 N KL(p, reference)``
-    (the Pythagorean theorem). The last level is the counts themselves.
+    Each value is the likelihood ratio ``2 N KL(q_k, q_{k-1})`` of two consecutive
+    nested models. The last model is the table of counts itself. The values sum to
+    ``2 N KL(p, reference)`` (the Pythagorean theorem).
 
     Parameters
     ----------
     counts : array-like of shape ``poset.shape``
-        Non-negative.
+        Non-negative counts.
     poset : Poset or TensorPoset
+        Poset of the cells.
     levels : {"interactions", "orders"} or list, default="interactions"
-        "interactions" adds the sets of modes of a tensor one by one, small ones
-        first, in the order of their modes. "orders" adds orders. Or levels as in
-        :func:`energy_decomposition`, each inside the next; what is beyond the last is
-        called "rest".
+        "interactions" adds the sets of modes of a tensor one by one, sorted by size and
+        then by modes. "orders" adds one order at a time. A list contains nested levels
+        as in :func:`energy_decomposition`; the term after the last level is "rest".
     reference : array-like of shape ``poset.shape``, default=None
-        As in :func:`goodness_of_fit`, 0 where cells cannot occur.
+        Expected proportions of the cells, as in :func:`goodness_of_fit`. Cells with
+        reference 0 cannot occur.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
     InteractionTests
+        Terms with ``G^2``, degrees of freedom and p-values.
 
     Raises
     ------
     ValueError
-        If the levels are not nested, or if there are too many sets of modes.
+        If the levels are not nested, or if there are more than seven modes of length 2
+        or more with ``levels="interactions"``.
     RuntimeError
         If a projection does not converge.
 
     See Also
     --------
-    energy_decomposition : The same of distributions, in nats.
-    goodness_of_fit : Statistics of one model.
+    energy_decomposition : Divide the divergence of distributions, in nats.
+    goodness_of_fit : Fit one model and compute its statistics.
 
     Examples
     --------
@@ -109,13 +117,13 @@ def deviance_tests(
     )
     masks = [poset.level_mask(level) for level in [0, *levels, poset.max_order]]
     dof = np.diff([n_params_of(poset, mask, reference) for mask in masks])
-    # A table of one cell has no terms, and one part, which is 0.
+    # For a table with one cell there are no terms, but one part, which is 0.
     n, values = len(terms), 2 * total * parts
     return InteractionTests(terms=tuple(terms), values=values[:n], dof=dof[:n])
 
 
 def _named_levels(poset, levels):
-    """Names of terms, and the nested levels but the last, which is the counts."""
+    """Return names of terms, and all nested levels except the counts themselves."""
     if np.iterable(levels) and not isinstance(levels, str):
         levels = list(levels)
         return [*map(_name, levels), "rest"], levels
@@ -124,15 +132,15 @@ def _named_levels(poset, levels):
         return orders, orders[:-1]
     if levels != "interactions" or not isinstance(poset, TensorPoset):
         raise ValueError(
-            "levels must be 'interactions' (of a tensor), 'orders' or a list of "
+            "levels must be 'interactions' (for a TensorPoset), 'orders' or a list of "
             f"levels; got {levels!r} for {poset!r}."
         )
     modes = [k for k, length in enumerate(poset.shape) if length > 1]
-    # Each set of modes is a fit.
+    # Each set of modes requires a fit.
     if len(modes) > 7:
         raise ValueError(
-            f"{len(modes)} modes have {2 ** len(modes) - 1} sets of modes: give "
-            "levels='orders', or the levels of interest as a list."
+            "levels='interactions' is limited to 7 modes of length 2 or more; got "
+            f"{len(modes)} modes. Use levels='orders', or a list of levels."
         )
     sizes = range(1, len(modes) + 1)
     terms = [term for size in sizes for term in combinations(modes, size)]

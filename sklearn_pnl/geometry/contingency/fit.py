@@ -1,19 +1,12 @@
-r"""How well a log-linear model fits counts: G^2, X^2, degrees of freedom, errors.
+r"""Statistics of a log-linear model of counts: G^2, X^2, degrees of freedom, errors.
 
-Counts ``n`` with total ``N`` are read as the distribution ``p = n / N``; the model is
-``q``, the m-projection of ``p`` on the distributions whose theta is 0 off a set B of
-elements, which is the maximum-likelihood estimate under Poisson, multinomial and
-product-multinomial sampling alike. Then
-
-.. math:: G^2 = 2 N KL(p, q), \qquad X^2 = N \sum_x (p(x) - q(x))^2 / q(x),
-
-each about chi-square with ``D - 1 - |B|`` degrees of freedom if the model is right and
-the expected counts ``N q`` are not small. With a reference ``r`` theta is that of
-``q / r``; cells where it is 0 cannot occur (structural zeros): ``D`` is then the number
-of the others, and ``1 + |B|`` the rank of the model's functions on these, as for
-quasi-independence. Cells that could occur but are 0 may leave cells that no
-distribution of the model can fill, and theta that nothing is known about: the
-*adjusted* degrees of freedom count what is left of both.
+The package ``contingency`` defines the model and the statistics. With a reference
+``r``, theta is that of ``q / r``, and cells with reference 0 cannot occur (structural
+zeros). ``D`` is then the number of cells that can occur, and ``1 + |B|`` is the rank of
+the functions of the model on these cells, as for quasi-independence. If cells that can
+occur have count 0, some cells may be 0 in every distribution of the model with the sums
+of the data, and some theta may not be identified. The *adjusted* degrees of freedom
+count only the remaining cells and the rank of the functions on them.
 
 References
 ----------
@@ -46,12 +39,12 @@ from ..posets.protocol import PosetProtocol
 
 @dataclass(frozen=True, kw_only=True)
 class GoodnessOfFit(Report):
-    """A log-linear model fitted to counts, and how far they are from it.
+    """Result of :func:`goodness_of_fit`: a fitted model and its statistics.
 
     Attributes
     ----------
     expected : ndarray of shape ``poset.shape``
-        Expected counts ``N q``; 0 in cells that the model cannot fill.
+        Expected counts ``N q``. Cells that the model cannot fill have 0.
     total : float
         ``N``, the sum of the counts.
     deviance, pearson : float
@@ -60,19 +53,19 @@ class GoodnessOfFit(Report):
         ``|B|``, the dimension of the model on the cells that can occur, without the
         total.
     dof : int
-        Cells that can occur less ``1 + n_params``, as R's ``loglin`` has it.
+        Number of cells that can occur minus ``1 + n_params``, as in R's ``loglin``.
     adjusted_dof : int
-        Cells that the model can fill less the rank of its functions there: the same as
-        ``dof`` where no expected count is 0.
+        Number of cells that the model can fill minus the rank of its functions on them.
+        It equals ``dof`` if no expected count is 0.
     log_likelihood : float
         ``sum n log q`` in nats, without the multinomial coefficient.
     residual, n_iter, tol, converged
-        Of the projection, as in :class:`Projection`.
+        Convergence of the projection; see :class:`Projection`.
 
     See Also
     --------
-    goodness_of_fit : Fit a model to counts.
-    InteractionTests : A statistic for each interaction.
+    goodness_of_fit : Fit a log-linear model to counts.
+    InteractionTests : Statistics of each interaction.
     """
 
     expected: np.ndarray
@@ -86,17 +79,17 @@ class GoodnessOfFit(Report):
 
     @property
     def p_value(self) -> float:
-        """Chance of a larger ``G^2`` by chi-square with ``dof``; 1 if that is 0."""
+        """P-value of ``G^2`` by the chi-square distribution; 1 if ``dof`` is 0."""
         return p_values(self.deviance, self.dof)
 
     @property
     def aic(self) -> float:
-        """``2 n_params - 2 log_likelihood``."""
+        """Akaike information criterion, ``2 n_params - 2 log_likelihood``."""
         return 2 * self.n_params - 2 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """``log(N) n_params - 2 log_likelihood``."""
+        """Bayesian information criterion, ``log(N) n_params - 2 log_likelihood``."""
         return np.log(self.total) * self.n_params - 2 * self.log_likelihood
 
     def __str__(self):
@@ -125,38 +118,43 @@ def goodness_of_fit(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> GoodnessOfFit:
-    """Fit the log-linear model of an order to counts, with statistics of the fit.
+    """Fit the log-linear model of an order to counts, and compute its statistics.
 
-    Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
-    ``order``: the maximum-likelihood estimate.
+    The fit is the maximum-likelihood estimate. It minimises ``KL(n / N, q)`` over the
+    ``q`` for which theta of ``q / reference`` is 0 above ``order``.
 
     Parameters
     ----------
     counts : array-like of shape ``poset.shape``
-        Non-negative; weights need not be whole. Cells may be 0.
+        Non-negative counts or weights, which may be 0 or fractional.
     poset : Poset or TensorPoset
+        Poset of the cells.
     order : int, list of tuple of int, or ndarray of bool, default=1
-        Level, as in :func:`interaction_energy`: for a tensor also the sets of modes
-        kept, closed downward; 0 is the reference itself.
+        Level of the model, as in :func:`interaction_energy`. A larger order fits more
+        interactions. For a tensor, a list of sets of modes is also accepted. With order
+        0 the model is the reference.
     reference : array-like of shape ``poset.shape``, default=None
-        What cells are expected in proportion to, such as exposures; not negative. Those
-        where it is 0 (or False) cannot occur: structural zeros. None is 1.
+        Non-negative values to which expected counts are proportional at order 0, for
+        example exposures. Cells with reference 0 or False cannot occur (structural
+        zeros). None means 1 in all cells.
     tol, max_iter
-        As for :func:`mixed_projection`.
+        See :func:`mixed_projection`.
 
     Returns
     -------
     GoodnessOfFit
+        Expected counts, statistics, and the convergence of the projection.
 
     Raises
     ------
     ValueError
-        If a count is negative or not finite, a table is empty, or counts are where the
-        reference is 0.
+        If a count is negative or not finite, if all counts are 0, or if a cell with
+        reference 0 has a positive count.
 
     See Also
     --------
-    deviance_tests : What each interaction explains.
+    deviance_tests : Compute the deviance that each interaction explains.
+    theta_with_errors : Compute the coordinates of a fit and their standard errors.
 
     References
     ----------
@@ -172,7 +170,7 @@ def goodness_of_fit(
     X^2       8.0357     1    0.004586
     AIC 208.59, BIC 213.23
 
-    Quasi-independence: nobody is counted with himself.
+    Quasi-independence, for a table whose diagonal cells cannot occur:
 
     >>> counts = [[0, 9, 5], [7, 0, 3], [6, 8, 0]]
     >>> can_occur = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
@@ -213,31 +211,32 @@ def theta_with_errors(
 ) -> tuple[NDArray, NDArray]:
     """Compute free coordinates of a fitted distribution, and their standard errors.
 
-    The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
-    Fisher information of the free coordinates. Both are nan where cells that cannot
-    occur or be filled leave nothing to know theta by.
+    The errors are the square roots of the diagonal of ``inverse(G) / N``, where ``G``
+    is the Fisher information of the free coordinates. A coordinate and its error are
+    NaN if empty cells leave the coordinate unidentified.
 
     Parameters
     ----------
     p : array-like of shape ``poset.shape``
-        A distribution of the model, such as ``expected / total``.
+        A distribution of the model, for example ``fit.expected / fit.total``.
     total : float
-        ``N``.
+        Total count ``N``. Errors decrease with its square root.
     poset : Poset or TensorPoset
+        Poset of the cells.
     order : int, list of tuple of int, or ndarray of bool, default=1
-        Level, as in :func:`goodness_of_fit`.
+        Level of the model, as in :func:`goodness_of_fit`.
     reference : array-like of shape ``poset.shape``, default=None
-        As in :func:`goodness_of_fit`: theta is that of ``p / reference``.
+        The reference of :func:`goodness_of_fit`. theta is that of ``p / reference``.
 
     Returns
     -------
     theta, errors : ndarray of shape (n_params,)
-        In the order of the cells.
+        Coordinates and standard errors, in the order of the cells.
 
     See Also
     --------
-    fisher_information : The matrix G.
-    theta_from_prob : All coordinates of a positive distribution.
+    fisher_information : Compute the matrix G.
+    theta_from_prob : Compute all coordinates of a positive distribution.
 
     Examples
     --------
@@ -250,16 +249,20 @@ def theta_with_errors(
     """
     (q,), lead = distributions(poset, p=p)
     if lead:
-        raise ValueError(f"p must be one distribution; got {lead} of them.")
+        raise ValueError(
+            f"p must be one distribution of shape {poset.shape}; got leading axes "
+            f"{lead}. Pass one table at a time."
+        )
     q = to_host(q)[0]
     reference = check_reference(reference, q.reshape(poset.shape), poset)
     r = 1.0 if reference is None else np.ravel(reference)
     functions = model_design(poset, poset.level_mask(order)).toarray()
     root = np.sqrt(q)
-    # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
+    # The first column, a constant, represents psi. Without the row of psi, the inverse
+    # is that of G.
     design = root[:, None] * functions
     log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
-    # Smaller singular values are rounding of cells that are empty.
+    # Smaller singular values are rounding errors of empty cells.
     inverse = pinv(design, rtol=1e-11)
     theta = inverse @ log_ratio
     errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
@@ -269,7 +272,7 @@ def theta_with_errors(
 
 
 def statistics_table(term, statistic, names, values, dofs, width):
-    """Lines of a table, the first of them heads."""
+    """Write the lines of a table of statistics, with a header."""
     yield f"{term:{width}}{statistic:>12}{'df':>6}{'p':>12}"
     for name, value, dof in zip(names, values, dofs, strict=True):
         p = p_values(value, dof)
@@ -277,7 +280,7 @@ def statistics_table(term, statistic, names, values, dofs, width):
 
 
 def p_values(statistic, dof):
-    """Upper tails of chi-square; 1 where there is no degree of freedom."""
+    """Compute upper tails of chi-square distributions; 1 for 0 degrees of freedom."""
     dof = np.asarray(dof)
     return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
 
@@ -286,40 +289,40 @@ def p_values(statistic, dof):
 
 
 def check_counts(counts, poset):
-    """Counts as floats, their total and distribution; a ValueError if not valid."""
+    """Validate counts; return counts as floats, their total and their distribution."""
     counts = non_negative(counts, "counts")
     if counts.shape != poset.shape or not counts.any():
         raise ValueError(
-            f"counts must be one table of shape {poset.shape} that counts something; "
-            f"got shape {counts.shape}, of sum {counts.sum():g}."
+            f"counts must have shape {poset.shape} and a positive sum; got shape "
+            f"{counts.shape} and sum {counts.sum():g}."
         )
     total = counts.sum()
     return counts, total, counts / total
 
 
 def check_reference(reference, counts, poset):
-    """A reference as a distribution; a ValueError if counts are where it is 0."""
+    """Validate a reference, which must be positive at counts; return its shares."""
     if reference is None:
         return None
     reference = non_negative(reference, "reference")
     if reference.shape != poset.shape or not reference.any():
         raise ValueError(
-            f"reference must be of shape {poset.shape} and positive somewhere; got "
-            f"shape {reference.shape}, of sum {reference.sum():g}."
+            f"reference must have shape {poset.shape} and a positive sum; got shape "
+            f"{reference.shape} and sum {reference.sum():g}."
         )
     bad = np.argwhere((counts > 0) & (reference == 0))
     if len(bad):
         cell = tuple(bad[0].tolist())
         raise ValueError(
-            f"The count at index {cell} is {counts[cell]:g} where the reference is 0, "
-            "of a cell that cannot occur. Give it a positive reference, or leave its "
-            "counts out."
+            f"reference must be positive at cells with counts; at index {cell} the "
+            f"count is {counts[cell]:g} and the reference is 0. Use a positive "
+            "reference for the cell, or set its count to 0."
         )
     return reference / reference.sum()
 
 
 def n_params_of(poset, mask, reference):
-    """Dimension of a model on the cells that can occur, without the total."""
+    """Compute the dimension of a model on the cells that can occur."""
     cells = where_it_can_occur(poset, reference)
     if cells.all():
         return int(mask.sum())
@@ -327,7 +330,7 @@ def n_params_of(poset, mask, reference):
 
 
 def where_it_can_occur(poset, reference):
-    """Mask (D,) of the cells whose reference is not 0."""
+    """Return the mask (D,) of the cells whose reference is not 0."""
     return np.ravel(np.ones(poset.shape) if reference is None else reference) > 0
 
 
@@ -336,7 +339,7 @@ def _rank(design):
 
 
 def without_unfilled(counts, projection, mask, poset, reference, dof):
-    """A distribution without cells that cannot be filled, and adjusted df."""
+    """Set cells that the model cannot fill to 0; return also the adjusted df."""
     q, can_occur = projection.prob.reshape(-1), where_it_can_occur(poset, reference)
     row = can_occur[None], counts.reshape(1, -1) == 0, q[None]
     unfillable = unfillable_cells(poset, mask, *row, projection.tol)[0]
