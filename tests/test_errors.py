@@ -502,13 +502,13 @@ MISTAKES = [
     (lambda X, y: rake(table(X), {"city": [5, 9]}), "dict or Series of level"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
      "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
-    (lambda X, y: geometry.rake_array(np.ones((2, 3)), {(): 6.0}), "n_modes=2 makes"),
-    (lambda X, y: geometry.rake_array(np.ones((2, 2)), [[1, 2]]), "dict by modes"),
+    (lambda X, y: geometry.rake_array(np.ones((2, 3)), {(): 6.0}), "n_modes=2"),
+    (lambda X, y: geometry.rake_array(np.ones((2, 2)), [[1, 2]]), "margins"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-     r"Margin \(0,\) asks for .*The margins disagree, or"),
+     r"Margin \(0,\)"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
-        {(7,): [[1, 2, 3]]}), "modes up to 7.*tables have 2 axes"),
+        {(7,): [[1, 2, 3]]}), "modes up to 7"),
     (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),
                          extrapolation=0.1), "^Row 0 .*99"),
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no numbers. Encode it"),

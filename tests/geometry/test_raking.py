@@ -1,4 +1,4 @@
-"""Tables with given margins: against projections, definitions and SciPy."""
+"""Tables with given margins: comparisons with projections, definitions and SciPy."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ CASES = [
 
 
 def margin_slow(table, modes):
-    """Sums over the other modes by the definition, axes in the order of ``modes``."""
+    """Sum over the other modes by definition, with axes in the order of ``modes``."""
     out = np.zeros([table.shape[k] for k in modes])
     for cell in np.ndindex(*table.shape):
         out[tuple(cell[k] for k in modes)] += table[cell]
@@ -37,7 +37,7 @@ def margins_of(tables, sets):
 
 
 def random_problem(shape, sets, seed, n=4, empty=0.0):
-    """Tables, and the margins of other tables with the same zeros."""
+    """Draw tables, and return margins of other tables with the same zeros."""
     rng = np.random.default_rng(seed)
     tables = rng.gamma(0.7, size=(n, *shape)) + 1e-3
     targets = 30 * rng.gamma(0.7, size=(n, *shape)) + 1e-3
@@ -125,8 +125,8 @@ def test_masses_of_any_size(scale):
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e290, 1e300])
 @pytest.mark.parametrize("shape, sets", CASES[:2])
 def test_tables_at_the_ends_of_floating_point(shape, sets, size):
-    # Powers of two change nothing else, so the tables are those of the same ones near
-    # 1, as far as their cells can be told apart where they are so small.
+    # Scaling by a power of two is exact, so the result is the scaled result for tables
+    # near 1, up to the resolution of denormal numbers.
     start = np.ones(shape)
     start[0] = 3.0
     margins = {m: v[0] for m, v in random_problem(shape, sets, 0)[1].items()}
@@ -142,8 +142,8 @@ def test_tables_at_the_ends_of_floating_point(shape, sets, size):
 
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-20])
 @pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
-def test_cells_that_are_next_to_nothing_beside_others(shape, size):
-    # Factors of 1e310 are no floating point numbers.
+def test_cells_that_are_nearly_empty_compared_with_other_cells(shape, size):
+    # Factors of 1e310 exceed the largest float.
     table = np.ones(shape)
     table[1] = size
     share = {(0,): [0.5, 0.5], (1,): [0.2, 0.8]}
@@ -192,52 +192,57 @@ def test_rows_do_not_depend_on_their_neighbours(shape, sets):
 
 
 def test_margins_that_need_empty_cells():
-    # The I-projection lies on the boundary, which sweeps reach as 1 / k only.
+    # The I-projection is on the boundary, so the error of k sweeps is about 1 / k.
     found = rake_array([[1, 1], [1, 0]], {(0,): [1, 1], (1,): [1, 1]})
     np.testing.assert_allclose(found.tables, [[0, 1], [1, 0]], atol=1e-8)
 
 
-# --- what cannot be met ---------------------------------------------------------
+# --- infeasible margins ---------------------------------------------------------
 
 
-def test_of_contradictory_margins_a_cell_is_named():
+def test_message_names_a_cell_of_contradictory_margins():
     tables = np.ones((2, 3, 4))
-    with pytest.raises(RakingError, match=r"Margin \(0,\) asks for 1 at .0,. and gets"):
+    with pytest.raises(RakingError) as error:
         rake_array(np.ones((3, 4)), {(0,): np.ones(3), (1,): np.ones(4)})
+    assert str(error.value) == (
+        "Margin (0,) must be 1 at (0,), but the raked table has 1.333333333; the error "
+        "is 8.3e-02 of the mass > tol=1e-09. Check that the margins agree with each "
+        "other, and that enough cells of the table are positive. Otherwise increase "
+        "max_iter=1000."
+    )
     first, second = np.ones((2, 3)), np.ones((3, 4)) / 2
     second[1] *= 2
-    cell = r"Margin \(0, 1\) asks for 1 at \(., 1\) and gets"
-    with pytest.raises(RakingError, match=cell):
+    with pytest.raises(RakingError, match=r"Margin \(0, 1\) .* \(., 1\)"):
         rake_array(tables, {(0, 1): first, (1, 2): second})
 
 
 def test_three_margins_that_share_a_column():
-    # ipfn goes on for ever here: the pair margins disagree on mode 0 alone.
+    # The margins of pairs contradict each other only in mode 0.
     rng = np.random.default_rng(0)
     t = rng.gamma(1.0, size=(3, 4, 5))
     margins = {(0, 1): t.sum(2), (0, 2): t.sum(1), (1, 2): t.sum(0)}
     assert rake_array(np.ones(t.shape), margins).converged
     margins[0, 2] = margins[0, 2] * np.array([[1.1], [0.9], [1.0]])
-    with pytest.raises(RakingError, match="The margins disagree, or"):
+    with pytest.raises(RakingError):
         rake_array(np.ones(t.shape), margins)
 
 
 def test_mass_where_the_table_has_none_is_refused():
     table = np.ones((2, 3))
     table[1] = 0
-    with pytest.raises(RakingError, match="no table with these structural"):
+    with pytest.raises(RakingError):
         rake_array(table, {(0,): [1, 2], (1,): [1, 1, 1]})
 
 
-def test_zeros_that_allow_no_table_are_told():
-    # Column 1 has only row 1, which holds less than the column asks for.
-    with pytest.raises(RakingError, match="no table with these structural"):
+def test_margins_without_a_table_due_to_zeros_are_refused():
+    # The cell in row 1 would have to exceed the margin of row 1.
+    with pytest.raises(RakingError):
         rake_array([[1, 0], [1, 1]], {(0,): [2, 1], (1,): [1, 2]})
 
 
-def test_too_few_iterations_are_told():
+def test_too_few_iterations_are_an_error():
     tables, margins = random_problem((3, 4, 5), CASES[1][1], 0)
-    with pytest.raises(RakingError, match="max_iter=2 is too small") as error:
+    with pytest.raises(RakingError, match="max_iter=2") as error:
         rake_array(tables, margins, max_iter=2)
     assert error.value.result.residual.max() > 1e-9
     assert np.all(error.value.result.n_iter == 2)

@@ -1,6 +1,7 @@
-"""The method, written out from the paper, against the package end to end.
+"""End-to-end comparison of the package with a direct implementation of the paper.
 
-The reference imports nothing of the package: a dense zeta matrix and SciPy's BFGS.
+The reference implementation uses no code of the package, only a dense zeta matrix and
+SciPy's BFGS.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn_pnl.geometry import (
 
 
 def zeta_matrix(leq):
-    """``Z[x, y] = 1`` if ``y <= x``: log p = Z theta, eta = Z' p (section 3.2)."""
+    """Return Z with ``Z[x, y] = 1`` if ``y <= x``: log p = Z theta, eta = Z' p."""
     return leq.T.astype(float)
 
 
@@ -40,9 +41,9 @@ def kl(p, q):
 
 
 def mixed(target, reference, matched, Z):
-    """eta of the target on a set, theta of the reference off it: by BFGS."""
+    """Compute by BFGS eta of the target on a set, and theta of the reference off it."""
     columns, energy = Z[:, matched], np.log(reference)
-    # Functions of unit covariance under the uniform distribution, for BFGS alone.
+    # BFGS converges faster with unit covariance under the uniform distribution.
     factor = np.linalg.cholesky(np.atleast_2d(np.cov(columns.T, bias=True)))
     columns = np.linalg.solve(factor, (columns - columns.mean(axis=0)).T).T
     wanted, start = columns.T @ target, np.zeros(columns.shape[1])
@@ -62,18 +63,18 @@ def mixed(target, reference, matched, Z):
 
 
 def forward(p, low, Z):
-    """Proj_B on M_ell of equation 1: theta 0 at all but the low elements."""
+    """Project on M_ell of equation 1, where theta is 0 except at the low elements."""
     return mixed(p, np.full(len(p), 1 / len(p)), low, Z) if low.any() else p
 
 
 def sub_manifold(neighbors, Z):
-    """A point of M*_ell(N) of equation 2: theta is the neighbours' mean."""
+    """Return a point of M*_ell(N) of equation 2: theta is the neighbours' mean."""
     energy = Z @ np.mean([theta_of(p, Z) for p in neighbors], axis=0)
     return np.exp(energy - np.logaddexp.reduce(energy))
 
 
 def backward(w, bases, rows, k, low, Z, manifold):
-    """Algorithm 1: neighbours, the sub-manifold that they give, projection on it."""
+    """Decode by Algorithm 1: project on the submanifold of the neighbours."""
     N = np.argsort([kl(w, base) for base in bases], kind="stable")[:k]
     p = rows[N] / rows[N].sum(axis=1, keepdims=True)
     mean, high = p.mean(axis=0), ~low & (np.arange(len(w)) > 0)
@@ -83,14 +84,14 @@ def backward(w, bases, rows, k, low, Z, manifold):
         q = mixed(w, mean, low, Z)
     else:
         q = mixed(mean, w, low, Z) if manifold == "eta" else 0.02 * w + 0.98 * mean
-    # phi^-1: the mean mass of the neighbours (Remark 4.3).
+    # phi^-1 multiplies by the mean mass of the neighbours (Remark 4.3).
     return q * rows[N].sum(axis=1).mean()
 
 
 def augment(X, offset, k, low, Z, parents, noise, manifolds):
-    """Algorithm 2: encode all, draw from a kernel density, decode each."""
+    """Sample by Algorithm 2: encode rows, draw from a kernel density, and decode."""
     rows = X + offset
-    # Enc = Proj_B after phi, which divides by the sum (Example 4.1).
+    # The encoder applies phi, which divides by the sum (Example 4.1), and projects.
     bases = [forward(row / row.sum(), low, Z) for row in rows]
     codes = np.array([theta_of(base, Z)[low] for base in bases])
     energies = (codes[parents] + noise) @ Z[:, low].T
@@ -100,7 +101,7 @@ def augment(X, offset, k, low, Z, parents, noise, manifolds):
     return codes, np.array(new)
 
 
-# --- what it is compared on -----------------------------------------------------------
+# --- cases ----------------------------------------------------------------------------
 
 
 def tensor_case(shape, order):
@@ -110,7 +111,7 @@ def tensor_case(shape, order):
 
 
 def poset_case(poset, rng):
-    """Some elements free: of chains and trees all are of order 1."""
+    """Draw the free elements; orders do not select any in chains and trees."""
     leq = poset.zeta_matrix.toarray().T > 0
     return poset, leq, rng.random(poset.n_elements) < 0.5
 
@@ -134,7 +135,7 @@ CASES = {
 
 
 def rows_of(rng, shape, empty):
-    """Rows of different masses; a cell in five is empty but for the offset."""
+    """Draw rows of different masses; with ``empty``, 20% of the cells are 0."""
     X = rng.gamma(1.0, size=(7, *shape)) * rng.uniform(1, 20, (7, *(1,) * len(shape)))
     return np.where(rng.random(X.shape) < 0.2, 0.0, X) if empty else X + 0.1
 
@@ -142,7 +143,7 @@ def rows_of(rng, shape, empty):
 @pytest.mark.parametrize("empty", [False, True], ids=["full", "empty cells"])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", range(10))
-def test_the_package_is_the_paper_written_out(seed, case, empty):
+def test_package_agrees_with_the_reference_implementation(seed, case, empty):
     rng = np.random.default_rng(seed)
     poset, leq, low = CASES[case](rng)
     low[0], low[-1] = False, True

@@ -1,4 +1,4 @@
-"""Whole numbers next to a row, against all of them."""
+"""Integers nearest to a row, compared with a search over all integers."""
 
 from itertools import product
 
@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from sklearn_pnl.geometry.convex.whole import nearest_in_steps
 
 
-def of_all(target, sizes, rows, ends, limits):
-    """The least distance of any whole numbers within limits, or infinity."""
+def least_distance(target, sizes, rows, ends, limits):
+    """Return the smallest distance of any integers within the bounds, or infinity."""
     ranges = (range(int(a), int(b) + 1) for a, b in zip(*limits, strict=True))
     x = np.array(list(product(*ranges)))
     fits = ((x @ rows.T >= ends[0]) & (x @ rows.T <= ends[1])).all(axis=1)
@@ -18,13 +18,13 @@ def of_all(target, sizes, rows, ends, limits):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_nearest_whole_numbers_are_those_of_a_search_over_all(seed):
+def test_nearest_integers_are_those_of_a_full_search(seed):
     rng = np.random.default_rng(seed)
     target, sizes = rng.uniform(0, 6, 4), rng.uniform(0.5, 2, 4)
     rows = rng.integers(-3, 4, (2, 4)).astype(float)
     middle = np.round(rows @ target + rng.normal(size=2))
     ends, limits = (middle, middle + [0, 2]), (np.zeros(4), np.full(4, 6.0))
-    best = of_all(target, sizes, rows, ends, limits)
+    best = least_distance(target, sizes, rows, ends, limits)
     found = nearest_in_steps(target, sizes, rows, ends, limits, np.ones(4))
     if found is None:
         assert best == np.inf
@@ -33,13 +33,13 @@ def test_the_nearest_whole_numbers_are_those_of_a_search_over_all(seed):
         assert_allclose(found, np.round(found), atol=0)
 
 
-def test_cells_without_steps_take_any_value():
+def test_cells_without_resolution_take_any_value():
     rows, ends = np.array([[1.0, 1, 1]]), (np.array([4.3]), np.array([4.3]))
     limits = np.zeros(3), np.full(3, 9.0)
     steps = np.array([1.0, 0.5, 0])
     found = nearest_in_steps(
         np.array([1.2, 1.3, 1.4]), np.ones(3), rows, ends, limits, steps
     )
-    # The second is a number of halves.
+    # The second cell is returned in units of 0.5.
     assert_allclose(found * [1, 0.5, 1] @ rows[0], 4.3)
     assert_allclose(found[:2], np.round(found[:2]), atol=0)

@@ -1,22 +1,25 @@
-r"""I-projection on linear equations, intervals and ranges of cells.
+r"""I-projection on linear equations and intervals, with bounds of the cells.
+
+The projection
 
 .. math:: m = \arg\min_m KL(m, m_0) \quad\text{subject to}\quad
           l \le A m \le u, \; lo \le m \le hi
 
-is ``m = clip(m_0 exp(A' y), lo, hi)`` with a multiplier ``y_i`` an equation: 0 or more
-where the interval is met from below, 0 or less from above. The dual,
+is ``m = clip(m_0 exp(A' y), lo, hi)`` with one multiplier ``y_i`` per equation. A
+multiplier is positive only if ``(A m)_i = l_i``, and negative only if ``(A m)_i =
+u_i``. The dual function
 
 .. math:: g(y) = \sum_j \phi_j((A' y)_j) - \sum_i \max(y_i, 0) l_i + \min(y_i, 0) u_i ,
 
-has ``phi_j(s) = max s m - KL(m, m_0)`` over the range of cell j. It is convex; its
-gradient is ``A m`` less an end of the interval. Newton's method in the multipliers
-that are free to move, many rows at once (Bertsekas 1982). Cells at an end of their
-range have no curvature; where an equation has no others, a ridge turns the step into
-the longest one allowed, and the line search finds the cells that free themselves.
+with ``phi_j(s) = max s m - KL(m, m_0)`` over the bounds of cell j, is convex. Its
+gradient is ``A m`` minus a bound of the interval. The solver is Newton's method in the
+free multipliers, for many rows at once (Bertsekas 1982). Cells at a bound have no
+curvature. If all cells of an equation are at a bound, a ridge makes the step as long as
+permitted, and the line search finds the cells that leave their bounds.
 
-With the chi-square divergence ``sum (m - m_0)**2 / (2 m_0)`` in place of KL, the first
-step of it (Deville and Särndal 1992), the solution is ``clip(m_0 (1 + A' y), lo, hi)``:
-with no cell at an end, one Newton step is exact.
+The chi-square divergence ``sum (m - m_0)**2 / (2 m_0)`` (Deville and Särndal 1992)
+gives ``clip(m_0 (1 + A' y), lo, hi)``. If no cell is at a bound, one Newton step is
+exact.
 """
 
 from __future__ import annotations
@@ -35,20 +38,20 @@ from ..posets.elements import numbers
 from .optimize import Report, newton
 from .reach import box_reach, span
 
-# Rows times equations times cells that are worked on at once.
+# Largest number of rows times equations times cells in a block.
 _BLOCK = 2**19
-# Ridge of the Hessian, relative to its diagonal with no cell at an end of its range.
+# Ridge of the Hessian, relative to its diagonal without cells at a bound.
 _RIDGE = 1e-10
 
 
 class _KullbackLeibler:
-    """``m log(m / m_0) - m + m_0``."""
+    """The divergence ``m log(m / m_0) - m + m_0``."""
 
     # Largest change of the log of a cell in a step.
     longest = 10.0
 
     def cells(self, start, s):
-        # Beyond 600 a cell is empty or endless; the exponential would overflow.
+        # The exponential would overflow far beyond 600.
         return start * np.exp(np.clip(s, -600.0, 600.0))
 
     def curvature(self, start, m):
@@ -59,9 +62,9 @@ class _KullbackLeibler:
 
 
 class _ChiSquare:
-    """``(m - m_0)**2 / (2 m_0)``."""
+    """The divergence ``(m - m_0)**2 / (2 m_0)``."""
 
-    # Relative to m_0; the solution may be far from it.
+    # Largest change of a cell relative to m_0; the solution may be far from m_0.
     longest = 1e6
 
     def cells(self, start, s):
@@ -79,29 +82,30 @@ _DIVERGENCES = {"kl": _KullbackLeibler(), "chi2": _ChiSquare()}
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProjection(Report):
-    """Projected measures, with residuals and numbers of iterations.
+    """Result of :func:`linear_projection`: projected measures and their convergence.
 
     Attributes
     ----------
     measure : ndarray of shape (n, D)
-        A row that did not converge holds what was reached.
+        Projected measures. A row that did not converge contains the last iterate.
     multipliers : ndarray of shape (n, c)
+        Multipliers of the equations.
     residual : ndarray of shape (n,)
-        Worst violation of an equation (or, where its multiplier is not 0, distance
-        from the end of its interval) as a share of the equation's scale:
-        ``max(|lower|, |upper|, |A| m_0)``.
+        Largest violation of an equation, as a share of its scale
+        ``max(|lower|, |upper|, |A| m_0)``. If the multiplier of an interval is not 0,
+        its distance from the active bound counts as a violation.
     n_iter : ndarray of int of shape (n,)
-        Newton steps.
+        Number of Newton steps.
     converged : ndarray of bool of shape (n,)
         ``residual <= tol``.
     reasons : dict of int to str
-        By row that did not converge: an equation that is infeasible alone, with its
-        range; or the residual of all equations.
+        For each row that did not converge, the first equation that is infeasible within
+        the bounds of the cells, or the residual of all equations.
 
     See Also
     --------
-    linear_projection : Rows to linear equations and ranges.
-    rake_array : Tables with given margins.
+    linear_projection : Project measures onto linear equations and inequalities.
+    rake_array : Compute tables with given margins.
     """
 
     measure: np.ndarray
@@ -126,50 +130,51 @@ def linear_projection(
     Solves ``min KL(m, measure)`` over the ``m`` with ``lower <= A m <= upper`` and
     ``floor <= m <= ceiling``, for all rows at once.
 
-    By duality, this projects on general linear constraints on theta as well: they
-    give an e-flat set ``{q: log q = log m_0 + A' y}``, and the measure ``q`` of that
-    set that minimises ``KL(p, q)`` is the projection of ``m_0`` onto ``A q = A p``.
-    With ``log p = Z theta`` and constraints ``C theta = c``, the columns of ``A'`` are
-    ``Z N``, where the columns of ``N`` span the null space of ``C``, and ``m_0`` is any
-    measure that meets the constraints.
-
     Parameters
     ----------
     measures : array-like of shape (n, D)
-        Positive.
+        Positive measures.
     coefficients : array-like or sparse array of shape (c, D)
-        ``A``. Features that no equation connects are solved for apart, so that many
-        equations of few features each cost little. Sparse ones are not made dense.
+        The matrix ``A``, with one row per equation. Groups of equations without common
+        cells are solved separately. A sparse matrix is not converted to a dense matrix.
     lower, upper : array-like of shape (c,) or (n, c), or scalar
-        Equal for an equation, infinite for no bound; for all rows or a row each.
+        Bounds of ``A m``, for all rows or for each row. Equal bounds define an
+        equation; infinite values mean no bound.
     floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
-        Range of each cell. A floor below 0 is for "chi2" alone.
+        Bounds of each cell. A negative floor only has an effect with "chi2".
     divergence : {"kl", "chi2"}, default="kl"
-        Objective: ``KL(m, measure)``, or ``sum (m - measure)**2 / (2 measure)``, which
-        moves cells in proportion to their size and takes one step where no cell is at
-        an end of its range. Only ``floor`` keeps signs then.
+        Objective: "kl" is ``KL(m, measure)``, and "chi2" is
+        ``sum (m - measure)**2 / (2 measure)``. "chi2" needs only one step if no cell is
+        at a bound, but cells can change their sign if ``floor`` is negative.
     tol : float, default=1e-9
-        Wanted residual, as a share of the scale of each equation.
+        Tolerance of the residual, as a share of the scale of each equation.
     max_iter : int, default=1000
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Returns
     -------
     LinearProjection
-        Rows that are not on their constraints are in ``reasons``; the caller decides.
-        A reason names an equation that is out of reach alone; where equations
-        contradict each other it says by how much they are missed.
+        Projected measures, residuals, and a reason for each row that did not converge.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a measure is not positive, or an interval is empty.
+        If shapes do not fit, if a measure is not positive, or if an interval is empty.
 
     See Also
     --------
-    LinearProjection : What a linear projection found.
-    rake_array : Tables with given margins.
-    mixed_projection : The problem that all projections are.
+    LinearProjection : Result of a projection onto linear constraints.
+    rake_array : Compute tables with given margins.
+    mixed_projection : Compute a distribution with given mixed coordinates.
+
+    Notes
+    -----
+    By duality, the function also projects on linear constraints on theta. For
+    ``log p = Z theta``, constraints ``C theta = c`` define an e-flat set
+    ``{q: log q = log m_0 + A' y}``. The columns of ``A'`` are ``Z N``, where the
+    columns of ``N`` span the null space of ``C``, and ``m_0`` is any measure that
+    satisfies the constraints. The measure ``q`` of the set that minimises ``KL(p, q)``
+    is the projection of ``m_0`` onto ``A q = A p``.
 
     References
     ----------
@@ -186,8 +191,9 @@ def linear_projection(
     >>> found.measure.round(6)
     array([[2.333333, 4.666667, 5.      ]])
     >>> found = linear_projection([[1, 2, 3]], [[1, 1, 1]], 18, 20, ceiling=5)
-    >>> print(found.reasons[0])
-    Equation 0 asks for 18 to 20; within the ranges of its features it reaches 0 to 15.
+    >>> print(found.reasons[0])  # doctest: +NORMALIZE_WHITESPACE
+    Equation 0 must be 18 to 20, but can only reach 0 to 15. Change lower and upper, or
+    widen floor and ceiling.
     """
     start, a = _check_measures(measures, coefficients)
     shape = len(start), a.shape[0]
@@ -196,7 +202,7 @@ def linear_projection(
     floor = np.maximum(floor, 0.0 if divergence == "kl" else -np.inf)
     m, y = np.clip(start, floor, ceiling), np.zeros(shape)
     n_iter, reasons = np.zeros(len(start), int), {}
-    finite = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in (lower, upper))
+    finite = (np.where(np.isfinite(b), np.abs(b), 0.0) for b in (lower, upper))
     scale = np.maximum.reduce([m @ abs(a).T, *finite])
     scale[scale == 0] = 1.0
     least, most = box_reach(a, floor, ceiling)
@@ -215,14 +221,14 @@ def linear_projection(
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
-        ends = (end[row] for end in (lower, upper, least, most))
-        reasons[row] = _reason(beyond[row], *ends, residual[row], max_iter)
+        bounds = (bound[row] for bound in (lower, upper, least, most))
+        reasons[row] = _reason(beyond[row], *bounds, residual[row], max_iter)
     found = {"measure": m, "multipliers": y, "reasons": reasons}
     return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
 
 
 def minimise(dual, tol, max_iter):
-    """Minimise an :class:`IntervalDual` of all rows, from multipliers of 0."""
+    """Minimise an :class:`IntervalDual` for all rows, starting with multipliers 0."""
     zeros, steps = np.zeros(dual.lower.shape), (type(dual).direction, type(dual).search)
     return newton(dual, zeros, *steps, tol, max_iter)
 
@@ -239,7 +245,10 @@ def _check_measures(measures, coefficients):
             f"{start.shape} and {a.shape}."
         )
     if not np.isfinite(abs(a).sum()):
-        raise ValueError("coefficients must be finite.")
+        raise ValueError(
+            "coefficients must be finite; got NaN or infinity. Remove the equation, or "
+            "correct the coefficient."
+        )
     for row, cell in np.argwhere(~((start > 0) & (start < np.inf))):
         raise ValueError(
             f"measures must be finite and positive; cell {cell} of row {row} is "
@@ -249,23 +258,25 @@ def _check_measures(measures, coefficients):
 
 
 def _reason(beyond, lower, upper, least, most, residual, max_iter):
-    """Why a row is not on its equations: the first that is out of reach, or all."""
+    """Explain why a row violates its equations: the first infeasible one, or all."""
     for i in np.flatnonzero(beyond):
         return (
-            f"Equation {i} asks for {span(lower[i], upper[i])}; within the ranges of "
-            f"its features it reaches {span(least[i], most[i])}."
+            f"Equation {i} must be {span(lower[i], upper[i])}, but can only reach "
+            f"{span(least[i], most[i])}. Change lower and upper, or widen floor and "
+            "ceiling."
         )
     return (
-        f"Each equation can be met alone, but together they are missed by "
-        f"{residual:.1e} of their size after at most {max_iter} Newton steps: they may "
-        "contradict each other. Drop or loosen one, or increase max_iter."
+        "Each equation can be satisfied separately, but not all equations together: "
+        f"the largest violation is {residual:.1e} of the scale of an equation after "
+        f"at most {max_iter} Newton steps. Remove an equation, or replace it by an "
+        "interval; if the equations are consistent, increase max_iter."
     )
 
 
 def _components(a):
-    """Equations that share no cell with others, and their cells.
+    """Return groups of equations without common cells, and the cells of each group.
 
-    Equations about no cell are left out, as nothing could be done for them.
+    Equations without cells are left out, because no change of a cell affects them.
     """
     used = csr_array(a != 0)
     _, label = connected_components(used @ used.T, directed=False)
@@ -277,9 +288,9 @@ def _components(a):
 
 
 def _outside(values, y, lower, upper):
-    """Gradient of the dual: how far each equation is outside of its interval.
+    """Compute the gradient of the dual, the distance of each value from a bound.
 
-    0 where the multiplier is 0 and the interval holds.
+    The gradient is 0 if the multiplier is 0 and the value is inside the interval.
     """
     low, high = values - lower, values - upper
     from_low = (y > 0) | ((y == 0) & (low < 0))
@@ -288,25 +299,25 @@ def _outside(values, y, lower, upper):
 
 
 class IntervalDual:
-    """The dual of a projection onto intervals of sums, as :mod:`.optimize` uses it.
+    """Dual of a projection onto intervals of sums, for the methods of :mod:`.optimize`.
 
-    The variables are the multipliers (r, c) of the sums. A subclass has
+    The variables are the multipliers (r, c) of the sums. A subclass defines
 
     ``primal(y, rows)``
         values (r,) of the dual, points (r, ...), and rounding errors (r,) of values;
     ``sums_of(point)``
         sums (r, c) of points;
     ``scales(point, rows)``
-        what residuals (r, c) are shares of;
+        scales (r, c), of which residuals are shares;
     ``hessians(point, rows)``
-        Hessians (r, c, c) of the dual, and diagonals (r, c) with no cell at a bound.
+        Hessians (r, c, c) of the dual, and diagonals (r, c) without cells at a bound.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n, c)
-        Ends of the intervals.
+        Bounds of the intervals.
     coefficients : ndarray or sparse array of shape (c, d)
-        Changes of the cells with the multipliers.
+        Derivatives of the cells with respect to the multipliers.
     longest : float
         The largest change of a cell in a step.
     """
@@ -323,30 +334,30 @@ class IntervalDual:
         return self.primal(y, rows)[:2]
 
     def priced(self, y, rows):
-        """Multipliers times the ends of the intervals that they pull to."""
-        end = np.where(y > 0, self.lower[rows], self.upper[rows])
-        return np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
+        """Multiply multipliers by the bounds of the intervals that they enforce."""
+        bound = np.where(y > 0, self.lower[rows], self.upper[rows])
+        return np.multiply(y, bound, out=np.zeros_like(y), where=y != 0)
 
     def gradient(self, y, point, rows):
         """Return gradients and residuals at multipliers and their points."""
-        ends = self.lower[rows], self.upper[rows]
-        gradient = _outside(self.sums_of(point), y, *ends)
+        bounds = self.lower[rows], self.upper[rows]
+        gradient = _outside(self.sums_of(point), y, *bounds)
         return gradient, largest(gradient / self.scales(point, rows))
 
     def direction(self, here, rows):
-        """Newton's step in the multipliers that are free, no longer than allowed."""
+        """Compute Newton's step in the free multipliers, at most the longest step."""
         y, gradient = here.x, here.gradient
-        hessian, whole = self.hessians(here.point, rows)
-        root = 1 / np.sqrt(np.maximum(whole, np.finfo(float).tiny))
+        hessian, diagonal = self.hessians(here.point, rows)
+        root = 1 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
         hessian *= root[:, :, None]
         hessian *= root[:, None, :]
         interval = self.lower[rows] < self.upper[rows]
-        # Multipliers close to 0 and decreasing are fixed: steps would only halve them.
+        # Multipliers that decrease to 0 are fixed at 0, because steps only halve them.
         ending = interval & (y * gradient > 0) & (np.abs(y) * self._sizes <= 1e-4)
         free = (~interval | (y != 0) | (gradient != 0)) & ~ending
         for _ in range(4):
             step = root * _solve_free(hessian, -gradient * root, free)
-            # At 0 the multiplier would change to the sign of the other end.
+            # A multiplier at 0 must not get the sign of the opposite bound.
             wrong = interval & (y == 0) & (step * gradient > 0)
             if not wrong.any():
                 break
@@ -356,7 +367,7 @@ class IntervalDual:
         return step * np.minimum(1, self.longest / change)[:, None], False
 
     def search(self, here, step, rows):
-        """Halve each row's step until the value falls; multipliers stop at 0."""
+        """Step until the value decreases, halving the step; multipliers stop at 0."""
         new = here.x.copy(), here.value.copy(), here.point.copy()
         trying, length = np.arange(len(rows)), 1.0
         # With redundant equations a step may be up to 1 / _RIDGE times too long.
@@ -369,22 +380,23 @@ class IntervalDual:
             gain = np.einsum("ij,ij->i", gradient, moved)
             rise = value - here.value[trying] - 1e-4 * gain
             done = rise <= -rounding
-            # If the change of the value is rounding, the slope decides: steps across a
-            # kink would alternate.
+            # If the change of the value is a rounding error, the slope decides, because
+            # steps across a kink would alternate.
             if not done.all():
                 slope = np.einsum("ij,ij->i", self.gradient(trial, m, at)[0], moved)
                 done |= (rise <= rounding) & (slope <= 0.9 * np.abs(gain))
-            for whole, part in zip(new, (trial, value, m), strict=True):
-                whole[trying[done]] = part[done]
+            for found, part in zip(new, (trial, value, m), strict=True):
+                found[trying[done]] = part[done]
             trying, length = trying[~done], length / 2
             if not len(trying):
                 break
         return new
 
     def _stopped(self, trial, y, gradient, rows):
-        """The trial, but 0 where the sign would change, or be the wrong one.
+        """Return the trial, with 0 for multipliers of intervals with a wrong sign.
 
-        Equations have no wrong sign.
+        A sign is wrong if it differs from the sign of ``y``, or for 0 from the sign of
+        the descent direction. Multipliers of equations may have any sign.
         """
         sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
         wrong = (trial * sign < 0) & (self.lower[rows] < self.upper[rows])
@@ -392,7 +404,7 @@ class IntervalDual:
 
 
 class _CellDual(IntervalDual):
-    """The dual of rows that share coefficients (c, d); points are the cells."""
+    """Dual of rows with common coefficients (c, d); points are the cells."""
 
     def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
         super().__init__(lower, upper, a, divergence.longest)
@@ -400,7 +412,7 @@ class _CellDual(IntervalDual):
         self.divergence, self._squares = divergence, (a * a).T
 
     def _of(self, rows):
-        """Start, floor and ceiling of cells of some rows."""
+        """Select start, floor and ceiling of the cells of rows."""
         every = self.start, self.floor, self.ceiling
         return (some_rows(x, rows) for x in every)
 
@@ -422,11 +434,11 @@ class _CellDual(IntervalDual):
     def hessians(self, point, rows):
         start, floor, ceiling = self._of(rows)
         curvature = self.divergence.curvature(start, point)
-        whole = np.maximum(curvature, np.finfo(float).tiny) @ self._squares
-        return self._gram(curvature * ((point > floor) & (point < ceiling))), whole
+        diagonal = np.maximum(curvature, np.finfo(float).tiny) @ self._squares
+        return self._gram(curvature * ((point > floor) & (point < ceiling))), diagonal
 
     def _gram(self, weight):
-        """``A diag(w) A'`` for rows ``w`` of weights."""
+        """Compute ``A diag(w) A'`` for each row ``w`` of weights."""
         a = self.coefficients
         if issparse(a):
             transposed = a.T.tocsr()
@@ -435,7 +447,7 @@ class _CellDual(IntervalDual):
 
 
 def _solve_free(hessian, right, free):
-    """Solve Newton's equation in some scaled variables; 0 in the others."""
+    """Solve Newton's equation in the free scaled variables; other steps are 0."""
     matrix = hessian * free[:, :, None]
     matrix *= free[:, None, :]
     diagonal = np.einsum("nii->ni", matrix)
@@ -447,7 +459,7 @@ def _interval(low, high, shape, low_name, high_name):
     low, high = (np.broadcast_to(numbers(x), shape) for x in (low, high))
     for row, k in np.argwhere(~(low <= high)):
         raise ValueError(
-            f"{low_name} must be a number of at most {high_name}; in column {k} of row "
-            f"{row} they are {low[row, k]:.10g} and {high[row, k]:.10g}."
+            f"{low_name} must be at most {high_name}, without NaN; in column {k} of "
+            f"row {row} they are {low[row, k]:.10g} and {high[row, k]:.10g}."
         )
     return low, high

@@ -1,9 +1,9 @@
 r"""Iterative proportional fitting: rescale a table margin by margin until all fit.
 
-Each step is the I-projection on the tables with one of the margins, so that the sweeps
-go to the I-projection on those with all of them, where there is one (Csiszar 1975);
-for a start of full support that is the table with these margins and the interactions
-of the start beyond them.
+Each step is the I-projection on the tables with one of the margins. The sweeps converge
+to the I-projection on the tables with all margins, if a table has them (Csiszar 1975).
+For a positive start, the limit has the given margins, and the interactions of the start
+that the margins do not determine.
 """
 
 from math import prod
@@ -16,20 +16,21 @@ from .marginals import flat_margin, indicators_of, is_small
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_margins(rows, shape, goals, max_iter, tol=None):
-    """Tables, flat (n, D), after some sweeps, and how many each took.
+    """Fit flat tables (n, D) by sweeps, and return also the number of sweeps of each.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        What to begin from; it is written over.
+        Start; the array is overwritten.
     shape : tuple of int
-        Of a table.
+        Shape of a table.
     goals : dict of tuple of int to ndarray of shape (n, n_cells)
-        Margins wanted, flat, by ascending modes.
+        Flat margins to fit, by ascending modes.
     max_iter : int
-        Sweeps over all margins.
+        Maximum number of sweeps over all margins.
     tol : float, default=None
-        Tables are done where no margin was off by more; None makes all sweeps.
+        A table is finished if no margin had a larger error in a sweep. None makes all
+        sweeps.
     """
     if tol is not None:
         return _until(rows, shape, goals, max_iter, tol)
@@ -41,7 +42,7 @@ def fit_margins(rows, shape, goals, max_iter, tol=None):
 
 
 def _until(rows, shape, goals, max_iter, tol):
-    """:func:`fit_margins` until each table has its margins."""
+    """Run :func:`fit_margins` until each table has its margins to ``tol``."""
     out, n_iter, live = rows, np.zeros(len(rows), int), np.arange(len(rows))
     for _ in range(max_iter if len(rows) else 0):
         done = np.ones(len(live), bool)
@@ -50,7 +51,7 @@ def _until(rows, shape, goals, max_iter, tol):
             done &= largest(now - goal) <= tol
             _scaled(rows, shape, modes, goal, now)
         n_iter[live] += 1
-        # Dropping tables copies the others: it waits until more than a tenth are done.
+        # Removing tables copies the arrays, so it waits until a tenth of them are done.
         if np.count_nonzero(done) > 0.1 * len(done):
             out[live[done]] = rows[done]
             rows, live = rows[~done], live[~done]
@@ -63,10 +64,11 @@ def _until(rows, shape, goals, max_iter, tol):
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_levels(rows, shape, goals, n_sweeps):
-    """:func:`fit_margins` for margins of single modes, without rescaling the tables.
+    """Fit margins of single modes without rescaling the tables in each step.
 
-    A table is a matrix of the leading modes and the others, with a factor for each row
-    and column of it, so that a sweep over many modes passes twice over the table.
+    A table is reshaped to a matrix, with the leading modes as rows. Factors of the rows
+    and columns of the matrix represent the fit, so a sweep over all modes reads the
+    table only twice.
     """
     halves = range(len(shape) + 1)
     cut = min(halves, key=lambda k: max(prod(shape[:k]), prod(shape[k:])))
@@ -93,7 +95,7 @@ def fit_levels(rows, shape, goals, n_sweeps):
 
 
 def _scaled(rows, shape, modes, goal, now):
-    """Tables times goals over sums, in place."""
+    """Multiply tables by the ratios of goals to sums, in place."""
     factor = _ratio(goal, now)
     if is_small(rows):
         rows *= factor @ constant(rows, indicators_of, shape, modes).T
@@ -106,7 +108,7 @@ def _scaled(rows, shape, modes, goal, now):
 
 
 def _ratio(goal, now):
-    """Factors from sums to goals; 1 where a sum is 0."""
+    """Compute the factors from sums to goals; 1 if a sum is 0."""
     factor = namespace(now).where(now > 0, goal / now, 1.0)
-    # A larger one could overflow; the next sweep goes on.
+    # A larger factor could overflow; the next sweep continues.
     return at_most(factor, 1e300)

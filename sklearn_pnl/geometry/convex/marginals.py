@@ -1,4 +1,4 @@
-"""Marginals of tensors, rows first: of shape (n, D), or (n, *shape)."""
+"""Marginals of many tensors, given as rows of shape (n, D) or (n, *shape)."""
 
 from functools import lru_cache
 from itertools import accumulate
@@ -9,21 +9,21 @@ from scipy.sparse import csr_array, vstack
 
 from ..._utils.arrays import constant, namespace, reshaped, row_sums
 
-# Entries of the largest matrix of indicators of single modes that is cached.
+# Largest number of entries of a cached matrix of indicators of single modes.
 _LARGEST_INDICATORS = 2**22
 
 
 def is_small(rows):
-    """Whether products with indicators of margins are faster than sums over axes."""
+    """Check whether products with indicators are faster than sums over axes."""
     return rows.shape[1] <= 256
 
 
 def flat_margin(rows, shape, modes):
-    """Margin (n, n_cells) of tables (n, D), flat by ascending modes.
+    """Compute a margin (n, n_cells) of tables (n, D), flat by ascending modes.
 
-    Of larger tables summed mode by mode, the leading ones first: several axes at once
-    take NumPy eight times as long. The last one by a matrix product, for sums over
-    short trailing axes are far slower.
+    Larger tables are summed mode by mode, starting with the first mode, because NumPy
+    takes eight times as long for several axes at once. The last mode is summed by a
+    matrix product, because sums over a short last axis are slow.
     """
     if is_small(rows):
         return rows @ constant(rows, indicators_of, tuple(shape), tuple(modes))
@@ -39,7 +39,7 @@ def flat_margin(rows, shape, modes):
 
 
 def margin_rows(shape, mode_sets):
-    """Indicators (m, D), sparse, of the cells behind each cell of the margins."""
+    """Return sparse indicators (m, D) of the cells whose sum is each marginal cell."""
     cells = np.indices(shape).reshape(len(shape), -1)
     n_cells, parts = prod(shape), []
     for modes in mode_sets:
@@ -54,12 +54,12 @@ def margin_rows(shape, mode_sets):
 
 @lru_cache(maxsize=512)
 def indicators_of(shape, *mode_sets):
-    """Indicators (D, m) of the cells of some marginals, one after the other."""
+    """Return dense indicators (D, m) of the cells of marginals, margin by margin."""
     return margin_rows(shape, mode_sets).T.toarray(order="C")
 
 
 def mode_marginals(x, shape, modes):
-    """Marginals (n, I_k) of single modes, by mode, from one small matrix product."""
+    """Compute marginals (n, I_k) of single modes, by mode, with one matrix product."""
     lengths = [shape[k] for k in modes]
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
         return {k: flat_margin(x, shape, (k,)) for k in modes}

@@ -1,16 +1,16 @@
-"""Many small convex problems at once: batched damped Newton methods.
+"""Batched damped Newton methods for many small convex problems at once.
 
-Minimises ``f_i(x_i)`` for rows ``i = 1, .., n`` that share one structure. Rows
-that have converged leave the batch. What a problem is made of is not known here. It
-is n convex functions of m variables each, and offers, with ``rows`` some r of the n,
+The methods minimise ``f_i(x_i)`` for rows ``i = 1, .., n``. Rows that have converged
+leave the batch. A problem is an object that represents n convex functions of m
+variables. For the indices ``rows`` of r rows it defines the methods
 
 ``value(x, rows)``
-    values (r,), and as ``point`` whatever it wants to keep about ``x``: an array with
-    one leading entry a row;
+    values (r,) and points, an array with one entry per row that stores what the other
+    methods need about ``x``;
 ``gradient(x, point, rows)``
     gradients (r, m) and residuals (r,);
 ``longest(step, point)``
-    the largest multiple (r,) of each step from there that is sensible;
+    the largest permitted multiple (r,) of each step from ``point``;
 ``hessian(point, rows)``
     Hessians (r, m, m), for the dense method;
 ``hessian_product(point, v)``
@@ -46,16 +46,16 @@ from ..._utils.arrays import (
 )
 
 _EPS = float(np.finfo(np.float64).eps)
-# Newton's method squares its error: after a step this small it is about 1e-8.
+# A Newton step squares the error, so after a step of this size it is about 1e-8.
 _SETTLED = 1e-4
-# Bytes of Hessians that the dense method computes at once. With more, two workers
+# Bytes of Hessians that the dense method computes at once. With more bytes, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
-# Cholesky factors, one matrix at a time, take half of the time of LU factors of a
-# batch from about this many variables on.
+# From this number of variables on, Cholesky factors of single matrices take half of the
+# time of LU factors of a batch.
 _FACTORED_FROM = 129
-# Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
-# shares cost more products than the Newton steps that they save.
+# Conjugate gradients reduce the residual of Newton's equation to this share. A smaller
+# share costs more products than the Newton steps that it saves.
 _FORCING = 0.3
 
 
@@ -66,10 +66,11 @@ class Report:
     Attributes
     ----------
     residual : ndarray of shape (n,)
-        What was compared with ``tol``.
+        Residuals, which were compared with ``tol``.
     n_iter : ndarray of int of shape (n,)
-        Newton steps taken; 0 for a closed form.
+        Number of Newton steps, 0 for a closed form.
     tol : float
+        The tolerance of the residual.
     """
 
     residual: np.ndarray
@@ -78,7 +79,7 @@ class Report:
 
     @property
     def converged(self) -> NDArray:
-        """Whether ``residual <= tol``: not where it is NaN."""
+        """Mask of the rows with ``residual <= tol``; False for NaN."""
         return self.residual <= self.tol
 
 
@@ -89,11 +90,12 @@ class Solution(Report):
     Attributes
     ----------
     x : ndarray of shape (n, m)
+        Minima.
     point : ndarray of shape (n, ...)
-        The problem's own record of ``x``.
+        Points of ``x``, as defined by the problem.
     moved : ndarray of shape (n,)
-        Largest change of a variable in the last step, which estimates how far the
-        variables are from the solution; infinite if no step was taken.
+        Largest change of a variable in the last step, which estimates the error of the
+        variables. It is infinite if no step was taken.
     residual, n_iter, tol
         See :class:`Report`.
     """
@@ -106,26 +108,27 @@ class Solution(Report):
 def newton_dense(
     problem: Any, x: NDArray, *, tol: float, max_iter: int, settled: float = _SETTLED
 ) -> Solution:
-    """Damped Newton with dense Hessians, until the variables themselves are settled.
+    """Minimise by Newton's method with dense Hessians, until the variables are settled.
 
-    A small residual can leave variables of little influence far off. A row that has
-    reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
-    a step at most, since the error is squared each time. Where variables have no end,
-    as those of empty cells, an infinite ``settled`` asks for no such thing.
+    Despite a small residual, variables of little influence may have a large error. So a
+    row with a residual below ``tol`` continues until its last step is at most
+    ``settled``; this costs about one step, because a step squares the error. Use an
+    infinite ``settled`` if variables diverge, like the variables of empty cells.
     """
-    # More patience than with inexact directions: a dense method may still improve.
+    # The patience is larger than for inexact directions, because dense Hessians allow
+    # progress for longer.
     steps = _dense_direction, _line_search
     return newton(problem, x, *steps, tol, max_iter, patience=25, settled=settled)
 
 
 def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solution:
-    """Damped Newton with directions from conjugate gradients: no Hessian is formed.
+    """Minimise by Newton's method with directions from conjugate gradients.
 
-    The variables should be scaled so that the Hessian is near the identity. Newton's
-    equation is solved to a few digits only, in single precision; values, gradients
-    and the test for convergence keep the precision of ``x``. A row leaves unconverged
-    after some equations that took too many steps: its Hessian is nearly singular in
-    these variables.
+    No Hessian is formed. The variables should be scaled so that the Hessian is near the
+    identity. Newton's equation is solved to a few digits in single precision. Values,
+    gradients and the test of convergence have the precision of ``x``. If the conjugate
+    gradients of a row repeatedly take too many steps, its Hessian is nearly singular,
+    and the row leaves the batch without convergence.
     """
     return newton(problem, x, _cg_direction, _line_search, tol, max_iter)
 
@@ -150,15 +153,16 @@ class _Past(NamedTuple):
 
 
 def newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.inf):
-    """Newton's method by directions, and searches along them.
+    """Run Newton's method with given functions for directions and line searches.
 
-    ``direction(problem, here, rows)`` gives steps, and whether each took too long;
-    ``search(problem, here, step, rows)`` variables, values and points after them.
-    ``here`` has what the rows are at: ``x``, ``value``, ``point`` and ``gradient``.
+    ``direction(problem, here, rows)`` returns steps, and a mask of the steps that took
+    too long to compute. ``search(problem, here, step, rows)`` returns variables, values
+    and points after the steps. ``here`` has the attributes ``x``, ``value``, ``point``
+    and ``gradient`` of the current iterate.
 
-    A row stops where it has converged, or makes no further progress: ``patience`` is
-    for iterations in which neither its residual halves nor its value falls, as its
-    precision is exhausted. A direction that took too long counts as two of them.
+    A row stops if it has converged or makes no further progress. ``patience`` is the
+    number of iterations in which neither its residual halves nor its value decreases. A
+    direction that took too long counts as two iterations.
     """
     rows, pieces = np.arange(x.shape[0]), []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -195,12 +199,12 @@ def _some(arrays, rows):
 
 
 def _arrived(here, after, past, strained, tol):
-    """Iterate and history after a step."""
+    """Return the iterate and the history after a step."""
     xp = namespace(here.x)
     fallen = here.value - after.value
     falling = fallen > 1e-6 * at_least(xp.abs(here.value), 1.0)
     moved = largest(after.x - here.x)
-    # Short steps that do not shrink are rounding.
+    # Short steps of constant size are rounding errors.
     stalled = (moved < 1e-3) & (moved > 0.25 * past.moved)
     # A row that has converged does not leave the tolerance again.
     lost = (here.residual <= tol) & ~(after.residual <= tol)
@@ -218,10 +222,11 @@ def _arrived(here, after, past, strained, tol):
 
 
 def _line_search(problem, here, step, rows):
-    """Halve each row's step until Armijo's condition holds; else stay put.
+    """Take the step of each row, halved until Armijo's condition is satisfied.
 
-    If the expected descent is below rounding, the full step is accepted.
-    A step that does not descend gives way to the steepest one that does.
+    If the expected descent is below rounding, the full step is accepted. A step that is
+    not a descent direction is replaced by the negative gradient. If 41 trials fail, the
+    row does not move.
     """
     xp, slope = namespace(step), row_dots(here.gradient, step)
     bad = ~(slope < 0)
@@ -258,15 +263,15 @@ def _dense_direction(problem, here, rows):
         hessian = problem.hessian(here.point[part, ...], rows[part])
         steps.append(_solve_scaled(hessian, -here.gradient[part, ...]))
     step = steps[0] if len(steps) == 1 else concat(steps)
-    # None of them took too long.
+    # No dense direction takes too long.
     return step, filled(0.0, n, step) > 0
 
 
 def _solve_scaled(hessian, right):
-    """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
+    """Solve Newton's equation, scaled to unit diagonal, with a ridge near rounding."""
     xp, (n, m) = namespace(hessian), right.shape
     diagonal = xp.reshape(hessian, (n, m * m))[:, :: m + 1]
-    # Functions that are constant on the support do not change the distribution.
+    # A function that is constant on the support has variance 0 and keeps scale 1.
     tiny = float(xp.finfo(hessian.dtype).smallest_normal)
     scale = 1 / xp.sqrt(xp.where(diagonal > tiny, diagonal, 1.0))
     hessian *= scale[:, :, None]
@@ -276,14 +281,14 @@ def _solve_scaled(hessian, right):
         diagonal += ridge * (rounding_of(hessian) / _EPS)
         try:
             return _solve(hessian, right) * scale
-        # PyTorch's error is a RuntimeError.
+        # PyTorch raises a RuntimeError for a singular matrix.
         except (np.linalg.LinAlgError, RuntimeError):
             continue
     return right * scale
 
 
 def _solve(hessian, right):
-    """Solve for one right side per row, with Cholesky factors of large matrices."""
+    """Solve for one right side per row; large matrices use Cholesky factors."""
     if right.shape[1] < _FACTORED_FROM or not isinstance(hessian, np.ndarray):
         return namespace(hessian).linalg.solve(hessian, right[..., None])[..., 0]
     solutions = []
@@ -296,16 +301,16 @@ def _solve(hessian, right):
 
 
 def _cg_direction(problem, here, rows):
-    """Newton's equation by conjugate gradients, to a share of its residual."""
+    """Solve Newton's equation by conjugate gradients, to a share of its residual."""
     gradient, xp = here.gradient, namespace(here.gradient)
-    # Scaled to length 1: small gradients would underflow when squared.
+    # Gradients are scaled to length 1, because squares of small gradients underflow.
     length = xp.sqrt(row_dots(gradient, gradient))
     residual = gradient / -xp.where(length > 0, length, 1.0)[:, None]
     residual = cast(residual, xp.float32)
     point = cast(here.point, xp.float32)
     search, remaining = 1 * residual, cast(length > 0, xp.float32)
     solution = filled(0.0, residual.shape, residual)
-    # Rows, their steps, and whether these took too many products.
+    # Each piece has rows, their steps, and a mask of steps with too many products.
     live, pieces = np.arange(len(rows)), []
     for _ in range(200):
         if not len(live):
@@ -320,7 +325,7 @@ def _cg_direction(problem, here, rows):
         search *= xp.where(before > 0, remaining / before, 0.0)[:, None]
         search += residual
         go = to_host((remaining > _FORCING**2) & (curvature > 0))
-        # Dropping copies the others: it waits until more than a tenth are solved.
+        # Removing rows copies the arrays, so it waits until a tenth of rows are solved.
         if np.count_nonzero(go) <= 0.9 * len(go):
             solved, left = np.flatnonzero(~go), np.flatnonzero(go)
             steps = take(solution, solved), np.zeros(len(solved), bool)

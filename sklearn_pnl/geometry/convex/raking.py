@@ -1,14 +1,16 @@
-r"""Raking: tables with given margins, as near to given tables as can be.
+r"""Raking: tables with given margins that are nearest to given tables.
+
+The problem
 
 .. math:: q = \arg\min_q KL(q, table) \quad\text{subject to the margins of } q
 
-is a projection in mixed coordinates with the interactions within the mode sets as
-matched set, for measures of any mass, with cells that may be empty, and with margins
-in place of a target that has them.
+is a projection in mixed coordinates. The matched set contains the interactions within
+the sets of modes. In contrast to ``many_body``, measures may have any mass, cells may
+be empty, and the margins replace the target.
 
-The answer is ``table * exp(sum of one function a mode set)``. Sweeps that rescale
-margin by margin find it (:mod:`.fitting`; Deming and Stephan 1940). Tables that sweeps
-leave go on by Newton's method on the dual.
+The solution is ``table`` times the exponential of a sum of functions, one per set of
+modes. Sweeps rescale margin by margin (:mod:`.fitting`; Deming and Stephan 1940).
+Tables that do not converge in the sweeps are solved by Newton's method for the dual.
 """
 
 from __future__ import annotations
@@ -28,17 +30,19 @@ from .affine import linear_projection
 from .fitting import fit_margins
 from .marginals import flat_margin, margin_rows
 
-# Sweeps before Newton's method, and steps of it.
+# Maximum number of sweeps before Newton's method, and of Newton steps.
 _SWEEPS = 50
 
 
 class RakingError(ValueError):
-    """Margins that raking did not attain; ``result`` is the :class:`Raking`.
+    """Error raised if raked tables do not have the requested margins.
+
+    The attribute ``result`` contains the :class:`Raking`.
 
     See Also
     --------
-    rake_array : Tables with given margins.
-    Raking : What raking found.
+    rake_array : Compute tables with given margins.
+    Raking : Result of raking.
     """
 
     def __init__(self, message: str, result: Raking) -> None:
@@ -48,26 +52,26 @@ class RakingError(ValueError):
 
 @dataclass(frozen=True)
 class Raking:
-    """Raked tables, with residuals and numbers of iterations.
+    """Result of :func:`rake_array`: raked tables and their convergence.
 
     Attributes
     ----------
     tables : ndarray of shape (..., *shape)
-        A table with a reason against it holds what was reached.
+        Raked tables. A table that did not converge contains the last iterate.
     residual : ndarray of shape (...,)
-        ``max |margin - wanted|`` over all margins, as a share of the mass.
+        ``max |margin - requested|`` over all margins, as a share of the mass.
     n_iter : ndarray of int of shape (...,)
-        Sweeps, and Newton steps after them.
+        Number of sweeps and Newton steps.
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
     reasons : dict of int to str
-        Why a table did not converge, by its number (flat, if there are more leading
-        axes than one).
+        For each table that did not converge, the explanation, by the flat index of the
+        table.
 
     See Also
     --------
-    rake_array : Tables with given margins.
-    RakingError : Raised where margins are infeasible.
+    rake_array : Compute tables with given margins.
+    RakingError : Error raised if tables do not have the requested margins.
     """
 
     tables: np.ndarray
@@ -86,54 +90,56 @@ def rake_array(
     max_iter: int = 1000,
     strict: bool = True,
 ) -> Raking:
-    r"""Compute tables with given margins, nearest to given tables.
+    r"""Compute tables with given margins that are nearest to given tables.
 
-    Solves ``min KL(q, table)`` over the ``q`` with the margins wanted, for any number
-    of tables at once.
+    Solves ``min KL(q, table)`` over the ``q`` with the requested margins, for any
+    number of tables at once.
 
     Parameters
     ----------
     tables : array-like of shape (..., *shape)
-        Not negative; their masses need not be 1. Cells that are 0 stay so.
+        Non-negative tables of any mass. Cells that are 0 stay 0.
     margins : dict of tuple of int to array-like of shape (..., *lengths)
-        By mode set, such as ``(0, 2)``: the sums over all other modes, with axes in
-        the order of the tuple. ``()`` is the mass. Broadcast against the tables.
+        Margins by sets of modes. The margin of ``(0, 2)`` contains the sums over all
+        other modes, with axes in the order of the tuple. The margin of ``()`` is the
+        mass. Margins are broadcast against the tables.
     n_modes : int, default=None
-        Modes of a table; all axes before them count tables. None takes the modes from
-        0 to the last that ``margins`` names.
+        Number of modes of a table; all axes before the modes count tables. None uses
+        the largest mode in ``margins`` plus 1.
     tol : float, default=1e-9
-        Wanted ``max |margin - wanted|``, as a share of the mass.
+        Tolerance of ``max |margin - requested|``, as a share of the mass.
     max_iter : int, default=1000
-        Most sweeps and Newton steps.
+        Maximum number of sweeps and Newton steps.
     strict : bool, default=True
-        Whether a table that did not reach ``tol`` raises. Otherwise ``converged``
-        and ``reasons`` of the result say it.
+        Whether to raise a :class:`RakingError` if a table does not reach ``tol``. With
+        False, ``converged`` and ``reasons`` of the result report the tables.
 
     Returns
     -------
     Raking
+        Raked tables, residuals, and a reason for each table that did not converge.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or a table or margin is negative or not finite.
+        If shapes do not fit, or if a table or margin is negative or not finite.
     RakingError
-        A ``ValueError`` that carries the result, and names the cell of a margin that
-        the table misses most. Margins that contradict each other, or ask for mass where
-        all cells are 0, are not told from a ``max_iter`` that is too small.
+        If a table does not have its margins and ``strict=True``. The error is a
+        ``ValueError`` with the attribute ``result``. The message names the marginal
+        cell with the largest error. It cannot distinguish contradictory margins from a
+        ``max_iter`` that is too small.
 
     See Also
     --------
-    Raking : What raking found.
-    linear_projection : Rows to linear equations and ranges.
-    complete : Missing cells by a log-linear model of the observed ones.
+    Raking : Result of raking.
+    linear_projection : Project measures onto linear equations and inequalities.
+    complete : Fill missing cells by a log-linear model of the observed cells.
 
     Notes
     -----
-    Margins hold to ``tol``. Tables are dense. There are no ranges of cells, no
-    intervals of margins (:func:`linear_projection` has both) and no whole numbers.
-    Unknown cells that the margins leave out (quasi-independence) are filled by
-    :func:`complete`.
+    Tables are dense, and raked cells are not rounded to integers. For bounds of cells
+    and intervals of margins, use :func:`linear_projection`. For margins without the
+    unknown cells (quasi-independence), use :func:`complete`.
 
     References
     ----------
@@ -154,11 +160,11 @@ def rake_array(
     """
     rows, margins, shape, lead = _check_tables(tables, margins, n_modes)
     mass = np.max([margin.sum(axis=1) for margin in margins.values()], axis=0)
-    # Tables and margins of about 1, whatever their units.
+    # Tables and margins are scaled to about 1, so that units do not matter.
     unit = np.where(mass > 0, mass, 1.0)[:, None]
     top = rows.max(axis=1, keepdims=True, initial=0.0)
     scaled = rows / np.where(top > 0, top, 1.0)
-    # Margins whose modes are all in another one follow from it.
+    # A margin whose modes are all in another margin follows from the other margin.
     goals = {
         modes: margin / unit
         for modes, margin in margins.items()
@@ -181,16 +187,16 @@ def rake_array(
         row, reason = next(iter(result.reasons.items()))
         if result.converged.size > 1:
             reason = (
-                f"{len(reasons)} of {result.converged.size} tables do not have the "
-                f"margins; the first is table {row}: {reason} strict=False returns the "
-                "others."
+                f"{len(reasons)} of {result.converged.size} tables do not have their "
+                f"margins; the first is table {row}: {reason} To get the remaining "
+                "tables, use strict=False."
             )
         raise RakingError(reason, result)
     return result
 
 
 def _reason(q, shape, margins, row, residual, tol, max_iter):
-    """Why a table (1, D), the one of some number, has not its margins."""
+    """Explain why the table ``q`` (1, D) with index ``row`` lacks its margins."""
     off, got = {}, {}
     for modes, margin in margins.items():
         got[modes] = flat_margin(q, shape, modes)[0]
@@ -199,27 +205,33 @@ def _reason(q, shape, margins, row, residual, tol, max_iter):
     cell = int(off[modes].argmax())
     at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
     return (
-        f"Margin {modes} asks for {margins[modes][row, cell]:.10g} at {at} and gets "
-        f"{got[modes][cell]:.10g}, missed by {residual:.1e} of the mass > tol={tol:g}. "
-        "The margins disagree, or no table with these structural zeros has them, or "
-        f"max_iter={max_iter} is too small."
+        f"Margin {modes} must be {margins[modes][row, cell]:.10g} at {at}, but the "
+        f"raked table has {got[modes][cell]:.10g}; the error is {residual:.1e} of the "
+        f"mass > tol={tol:g}. Check that the margins agree with each other, and that "
+        "enough cells of the table are positive. Otherwise increase "
+        f"max_iter={max_iter}."
     )
 
 
 def _check_tables(tables, margins, n_modes):
-    """Tables and margins, flat, by ascending modes; shape of a table, leading shape."""
+    """Validate tables and margins, and flatten them.
+
+    Returns rows, margins by ascending modes, the shape of a table, and the shape of the
+    leading axes.
+    """
     keys = mode_sets(margins)
     if not keys:
-        raise ValueError("margins is empty; give at least one, by its modes.")
+        raise ValueError("margins must contain at least one margin; got an empty dict.")
     advice = " sklearn_pnl.control.rake keeps the signs of a Series or frame."
     tables = non_negative(tables, "tables", advice)
     last = max(max(modes, default=-1) for modes in keys.values())
     d = last + 1 if n_modes is None else n_modes
     if not (0 < d and last < d <= tables.ndim):
         raise ValueError(
-            f"margins name modes up to {last}, n_modes is {n_modes}; tables have "
-            f"{tables.ndim} axes: they need an axis for every mode, and a mode. "
-            f"n_modes={tables.ndim} makes modes of all axes."
+            f"tables must have one axis per mode, and at least one mode; got "
+            f"{tables.ndim} axes, margins of modes up to {last}, and "
+            f"n_modes={n_modes}. Correct the modes, or use n_modes={tables.ndim} if "
+            "all axes are modes."
         )
     lead, shape = tables.shape[: tables.ndim - d], tables.shape[tables.ndim - d :]
     by_modes = {}
@@ -230,14 +242,15 @@ def _check_tables(tables, margins, n_modes):
             raise ValueError(
                 f"Margin {key} must have shape (..., {', '.join(map(str, lengths))}) "
                 f"for tables of shape {shape}; got {margin.shape}. The first "
-                f"{tables.ndim - d} of {tables.ndim} axes count tables; "
-                f"n_modes={tables.ndim} makes modes of all axes."
+                f"{tables.ndim - d} of {tables.ndim} axes of tables count tables; use "
+                f"n_modes={tables.ndim} if all axes are modes."
             )
         lead = np.broadcast_shapes(lead, margin.shape[:n_lead])
         order = (*range(n_lead), *(n_lead + np.argsort(modes, kind="stable")))
         if (ascending := tuple(sorted(modes))) in by_modes:
             raise ValueError(
-                f"margins name the modes {ascending} twice, also as {key}."
+                f"margins must contain each set of modes once; {key} is a second "
+                f"margin of the modes {ascending}. Remove one of the two margins."
             )
         by_modes[ascending] = margin.transpose(order)
     by_modes = {m: _flat(margin, lead, len(m)) for m, margin in by_modes.items()}
@@ -245,13 +258,13 @@ def _check_tables(tables, margins, n_modes):
 
 
 def _flat(array, lead, n_axes):
-    """Broadcast the leading axes, and flatten them to one, the others to another."""
+    """Broadcast the leading axes, and flatten the leading axes and the other axes."""
     shape = array.shape[array.ndim - n_axes :]
     return np.broadcast_to(array, lead + shape).reshape(prod(lead), prod(shape))
 
 
 def _residual(q, shape, margins, unit):
-    """``max |margin - wanted|`` over all margins, as a share of the mass."""
+    """Compute ``max |margin - requested|`` over all margins, as a share of the mass."""
     off = [
         largest((flat_margin(q, shape, modes) - margin) / unit)
         for modes, margin in margins.items()
@@ -260,11 +273,11 @@ def _residual(q, shape, margins, unit):
 
 
 def _nearest(q, shape, wanted, tol, max_iter):
-    """Sweeps, and Newton's method for tables that they leave."""
-    # Dense Hessians of more cells of margins cost more than sweeps.
+    """Run sweeps, and Newton's method for tables that do not converge in the sweeps."""
+    # For many marginal cells, dense Hessians cost more than sweeps.
     n_margins = sum(margin.shape[1] for margin in wanted.values())
     sweeps = min(max_iter, _SWEEPS) if n_margins <= 1024 else max_iter
-    # The residual is measured again at the end, where it is rounded differently.
+    # The final residual is rounded differently, so the sweeps use a smaller tolerance.
     q, n_iter = fit_margins(q, shape, wanted, sweeps, 0.9 * tol)
     residual = _residual(q, shape, wanted, 1.0)
     left = np.flatnonzero(~(residual <= tol))
@@ -278,13 +291,13 @@ def _nearest(q, shape, wanted, tol, max_iter):
 
 
 def _newton(start, shape, wanted, tol, max_iter):
-    """The projection on the margins as linear equations, and steps of each table."""
+    """Project on the margins as linear equations; return also the steps per table."""
     indicators, sums = margin_rows(shape, list(wanted)), np.hstack([*wanted.values()])
-    # Small matrices are faster as dense ones.
+    # Products with a small matrix are faster if the matrix is dense.
     if prod(indicators.shape) <= 2**18:
         indicators = indicators.toarray()
     steps = min(max_iter, _SWEEPS)
-    # Empty cells stay empty; up to rounding no cell exceeds the mass of its table.
+    # A ceiling of 0 keeps cells empty. No cell exceeds the mass of a table, which is 1.
     projection = linear_projection(
         np.where(start > 0, start, 1.0),
         indicators,
@@ -294,14 +307,14 @@ def _newton(start, shape, wanted, tol, max_iter):
         tol=tol,
         max_iter=steps,
     )
-    # Final sweeps remove the error that the ridge of Newton's method leaves.
+    # Final sweeps remove the error due to the ridge of Newton's method.
     q, n_iter = projection.measure, projection.n_iter
     q, more = fit_margins(q, shape, wanted, max_iter - steps, 0.9 * tol)
     return q, n_iter + more
 
 
 def mode_sets(margins):
-    """The modes of each key of ``margins``."""
+    """Return the modes of each key of ``margins``, as tuples of integers."""
     if isinstance(margins, Mapping):
         with suppress(TypeError):
             keys = {key: tuple(map(index, key)) for key in margins}
@@ -309,6 +322,6 @@ def mode_sets(margins):
                 return keys
     given = list(margins) if isinstance(margins, Mapping) else type(margins).__name__
     raise ValueError(
-        "margins must be a dict by modes, tuples of different ones, such as "
-        f"{{(0,): row_sums, (1, 2): sums}}; got {given}."
+        "margins must be a dict by modes, whose keys are tuples of distinct modes, for "
+        f"example {{(0,): row_sums, (1, 2): sums}}; got {given}."
     )

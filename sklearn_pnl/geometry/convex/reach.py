@@ -1,4 +1,9 @@
-"""Ranges of linear functions of cells, and constraints that exclude each other."""
+"""Reachable ranges of linear functions of cells, and conflicts of constraints.
+
+:func:`box_reach` uses only the bounds of the cells. :class:`Program` also uses linear
+constraints and integers, and explains by a :class:`Conflict` why constraints cannot be
+satisfied together.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,20 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-# The least tolerance that HiGHS accepts, in units of the cells.
+# The smallest tolerance that HiGHS accepts, in units of the cells.
 _TOLERANCES = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
 # A limit in seconds would make results depend on the machine.
 _INTEGER = {"mip_rel_gap": 0.0, "mip_max_nodes": 2000}
-# Steps from the base that an integer may be away: programmes without an end may loop.
+# Largest distance of an integer from the base, because unbounded programmes may loop.
 _MOST_STEPS = 1e6
 _INFEASIBLE, _UNBOUNDED = 2, 3
 
 
 def span(low, high, digits=10):
-    """Text of an interval."""
+    """Format an interval as text."""
     low_text, high_text = f"{low:.{digits}g}", f"{high:.{digits}g}"
     if low_text == high_text:
         return low_text
@@ -31,8 +36,8 @@ def span(low, high, digits=10):
 
 
 def box_reach(coefficients, floor, ceiling):
-    """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
-    # In place of infinity, of which 0 is no multiple.
+    """Return minimum and maximum (n, c) of each equation over bounds (n, D)."""
+    # Large numbers replace infinity, because 0 times infinity is NaN.
     floor, ceiling = np.maximum(floor, -1e200), np.minimum(ceiling, 1e200)
     plus = (abs(coefficients) + coefficients) / 2
     minus = coefficients - plus
@@ -53,19 +58,20 @@ def shortest(value, low, high):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A constraint that other constraints and the bounds of the cells exclude.
+    """A constraint that contradicts other constraints and the bounds of the cells.
 
     Attributes
     ----------
     k : int
         Kind of the constraint.
     below, above : float
-        The nearest values, below and above the requested interval, that the constraint
-        can have with all constraints of earlier kinds; NaN if there are none.
+        The nearest reachable values below and above the requested interval, subject to
+        all constraints of earlier kinds. NaN if there is no reachable value.
     least, most : float
-        Ends of all values that it can have with them.
+        Smallest and largest reachable value, subject to the same constraints.
     others : list of int
-        Earlier kinds that exclude it, with the bounds. None of them can be left out.
+        Earlier kinds that contradict the constraint, together with the bounds. Each of
+        the kinds is needed for the contradiction.
     """
 
     k: int
@@ -81,18 +87,19 @@ class Conflict:
             return span(self.least, self.most)
         return " or ".join(f"{value:.10g}" for value in values)
 
-    def request(self, asked, room):
-        """Return the reachable value nearest to a request, and its shortest text.
+    def request(self, requested, room):
+        """Return the reachable value nearest to a requested value, and a short text.
 
         Parameters
         ----------
-        asked : float
+        requested : float
+            The requested value.
         room : float
-            What the value may be missed by.
+            Largest error of the value in the text.
         """
-        found = min(self.nearest, key=lambda value: abs(value - asked))
-        is_end = found in (self.least, self.most)
-        low, high = (self.least, self.most) if is_end else (found, found)
+        found = min(self.nearest, key=lambda value: abs(value - requested))
+        is_bound = found in (self.least, self.most)
+        low, high = (self.least, self.most) if is_bound else (found, found)
         return found, shortest(found, low - room, high + room)
 
     @property
@@ -107,17 +114,20 @@ class Program:
     Parameters
     ----------
     a : ndarray or sparse array of shape (c, D)
+        Coefficients.
     lower, upper : ndarray of shape (c,)
+        Bounds of the constraints.
     floor, ceiling : ndarray of shape (D,)
-        Bounds of the cells; may be infinite.
+        Bounds of the cells, which may be infinite.
     base, unit : ndarray of shape (D,)
-        Cells are measured from ``base`` in units of ``unit``.
+        Variables are distances of the cells from ``base``, in units of ``unit``.
     whole : ndarray of bool of shape (D,), default=None
-        Cells that are multiples of their unit from their base.
+        Mask of the cells whose variables are integers.
     kinds : ndarray of int of shape (c,), default=None
-        Constraints of one kind are left out together; None gives each its own.
+        Kinds of the constraints. Constraints of one kind are used or left out together.
+        None gives each constraint its own kind.
     room : float or ndarray of shape (c,), default=0
-        What constraints may be missed by.
+        Permitted violation of the constraints.
     """
 
     def __init__(
@@ -148,37 +158,40 @@ class Program:
         self.kinds = np.arange(len(lower)) if kinds is None else kinds
 
     def best(self, cost, used, lower, upper):
-        """Return the least ``cost @ cells``, and the kinds that bind it.
+        """Return the minimum of ``cost @ variables``, and the kinds that bind it.
 
         Parameters
         ----------
         cost : ndarray of shape (D,)
+            Cost of the variables.
         used : ndarray of bool of shape (c,)
-            Constraints that are satisfied.
+            Constraints that must be satisfied.
         lower, upper : ndarray of shape (c,)
+            Bounds of the constraints.
 
         Returns
         -------
         value : float
-            Infinity if there are no cells, minus infinity if there is no least value,
-            and NaN if HiGHS does not find out.
+            Infinity if the constraints are infeasible, minus infinity if the minimum is
+            unbounded, and NaN if HiGHS stops without a result.
         binding : ndarray of int
+            Kinds of the binding constraints.
         """
-        ends = ((end - self.start) / self.sizes for end in (lower, upper))
+        scaled = ((bound - self.start) / self.sizes for bound in (lower, upper))
         below, above = (
-            np.where(used, end, free)
-            for end, free in zip(ends, (-np.inf, np.inf), strict=True)
+            np.where(used, bound, free)
+            for bound, free in zip(scaled, (-np.inf, np.inf), strict=True)
         )
         equal = used & (lower == upper)
         sides = [(1, above, np.flatnonzero(~equal & np.isfinite(above)))]
         sides += [(-1, below, np.flatnonzero(~equal & np.isfinite(below)))]
         equal = np.flatnonzero(equal)
-        # The programme in integers loops with tolerances below its own.
+        # With tolerances below the defaults, the integer programme may loop.
         options = _INTEGER if self.whole.any() else _TOLERANCES
         found = linprog(
             cost,
             A_ub=vstack([sign * self.a[rows] for sign, _, rows in sides], "csr"),
-            b_ub=np.concatenate([sign * end[rows] for sign, end, rows in sides]),
+            b_ub=np.concatenate([sign * bound[rows] for sign, bound, rows in sides]),
             A_eq=self.a[equal],
             b_eq=below[equal],
             bounds=self.bounds,
@@ -195,19 +208,19 @@ class Program:
         ), none
 
     def excludes(self, kinds):
-        """Whether no cells satisfy all constraints of some kinds."""
+        """Check whether no cells satisfy all constraints of the given kinds."""
         used = np.isin(self.kinds, kinds)
         nothing = np.zeros(len(self.whole))
         return self.best(nothing, used, self.lower, self.upper)[0] == np.inf
 
     def conflict(self):
-        """Find the first constraint that those of earlier kinds exclude.
+        """Find the first constraint that contradicts constraints of earlier kinds.
 
         Returns
         -------
         conflict : Conflict or None
-            None if there are cells that satisfy all constraints, if HiGHS does not
-            find out, or if several constraints are of that kind.
+            None if all constraints can be satisfied, if HiGHS stops without a result,
+            or if the kind has several constraints.
         """
         fits, fails = 0, self.kinds.max(initial=-1) + 1
         if not self.excludes(np.arange(fails)):
@@ -221,7 +234,7 @@ class Program:
         row = np.flatnonzero(self.kinds == fits)
         if len(row) != 1:
             return None
-        # Without room first: the ends of that range have no digits of rounding.
+        # The bounds of the range without room have no rounding errors, so try it first.
         for lower, upper in (self.exact, (self.lower, self.upper)):
             *values, binding = self._range(row[0], self.kinds < fits, lower, upper)
             if np.isfinite(values[:2]).any():
@@ -230,23 +243,27 @@ class Program:
         return Conflict(int(fits), *values, self._needed(fits, others))
 
     def _range(self, row, used, lower, upper):
-        """Values of a constraint that go with some others, and kinds that bind them."""
+        """Return the values that a constraint can have with the ``used`` constraints.
+
+        The result is ``below``, ``above``, ``least``, ``most`` of :class:`Conflict`,
+        and the kinds that bind them.
+        """
         size, start = self.sizes[row], self.start[row]
         form = self.a[[row]].toarray()
-        # Ends of single columns are the bounds to the last digit.
-        ends = np.ravel(box_reach(self.rows[[row]].toarray(), *self.limits))
+        # Clipping makes the range of a single column equal to its bounds.
+        bounds = np.ravel(box_reach(self.rows[[row]].toarray(), *self.limits))
 
         def extreme(sign, used, lower, upper):
             value, kinds = self.best(sign * form[0], used, lower, upper)
             value = start + sign * size * value
-            return np.clip(value, *ends) if np.isfinite(value) else value, kinds
+            return np.clip(value, *bounds) if np.isfinite(value) else value, kinds
 
         least, from_below = extreme(1, used, lower, upper)
         most, from_above = extreme(-1, used, lower, upper)
         below = most if most < lower[row] else np.nan
         above = least if least > upper[row] else np.nan
         if self.whole.any():
-            # Values between the ends may be out of reach, too.
+            # For integers, values between minimum and maximum may be unreachable, too.
             used = used | (self.kinds == self.kinds[row])
             beyond_lower, beyond_upper = lower.copy(), upper.copy()
             beyond_lower[row], beyond_upper[row] = -np.inf, lower[row]
@@ -258,12 +275,12 @@ class Program:
         return below, above, least, most, binding
 
     def _needed(self, k, others):
-        """Those of some kinds without which constraint k could be satisfied."""
+        """Reduce ``others`` to the kinds that are needed to contradict kind ``k``."""
         others = [*map(int, others)]
         if not self.excludes([*others, k]):
             return others
         for kind in others.copy():
-            rest = [one for one in others if one != kind]
+            rest = [other for other in others if other != kind]
             if self.excludes([*rest, k]):
                 others = rest
         return others

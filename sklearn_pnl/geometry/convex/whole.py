@@ -1,42 +1,42 @@
-"""Integers next to cells that keep their sums."""
+"""Integers near given cells, subject to intervals of sums of cells."""
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array, issparse
 
-# A limit in seconds would have results depend on the machine.
+# A limit in seconds would make results depend on the machine.
 NODES = {"node_limit": 2000}
 
 
 def nearest_whole(cells, rows, lower, upper, seconds=np.inf):
-    """Round cells (D,) to integers with sums in intervals, nearest to the cells.
+    """Round cells (D,) to integers with sums in intervals.
 
-    Least sum of squares among the cells rounded up or down for which
-    ``lower <= rows @ cells <= upper`` to a millionth. The cells that go up solve an
-    integer linear programme. Two margins of a table are a transport
-    problem, which always has a solution and needs no branching (Bacharach 1966; Cox
-    1987). Three margins and more may have none; optimality may take long to prove, and
-    the nearest solution of 2000 nodes, or of some ``seconds``, is returned.
+    Each cell is rounded up or down, such that ``lower <= rows @ cells <= upper`` up to
+    1e-6. The result has the smallest sum of squared changes. The choice of the cells to
+    round up is an integer linear programme. For two margins of a table, it is a
+    transport problem, which always has a solution and needs no branching (Bacharach
+    1966; Cox 1987). For three or more margins there may be no solution. The search
+    stops after 2000 nodes or ``seconds``, and returns the best solution found.
 
     Raises
     ------
     ValueError
-        If there are none, none were found, or there are too many cells.
+        If no solution exists or was found, or if there are too many cells.
     """
-    # A millionth is rounding.
+    # Differences below 1e-6 are rounding errors.
     low = np.floor(cells + 1e-6)
     part = cells - low
     free = np.flatnonzero(part > 1e-6)
     matrix, sums = csc_array(rows[:, free]), rows @ low
     least, most = lower - sums - 1e-6, upper - sums + 1e-6
-    # Sums of integers are integers.
-    is_whole = abs(matrix - matrix.rint()).sum(axis=1) == 0
-    least = np.where(is_whole, np.ceil(least), least)
-    most = np.where(is_whole, np.floor(most), most)
+    # Sums with integer coefficients are integers, so their bounds can be rounded.
+    is_integer = abs(matrix - matrix.rint()).sum(axis=1) == 0
+    least = np.where(is_integer, np.ceil(least), least)
+    most = np.where(is_integer, np.floor(most), most)
     if not len(free) and np.all(least <= 0) and np.all(most >= 0):
         return low
-    # The cheapest cells that go up, else any that will do. More than a quarter of a
-    # million are too many for any time.
+    # If the search for the nearest solution fails, any solution is accepted. More than
+    # 2**18 cells would take too long.
     costs = (1 - 2 * part[free], np.zeros(len(free)))
     is_possible = np.all(least <= most) and 0 < len(free) <= 2**18
     for cost in costs if is_possible else ():
@@ -47,21 +47,24 @@ def nearest_whole(cells, rows, lower, upper, seconds=np.inf):
             low[free] += np.round(found)
             return low
         if is_infeasible:
-            # Whatever the cost.
+            # Infeasibility does not depend on the cost.
             break
-    raise ValueError("No integers next to the cells with these sums were found.")
+    raise ValueError(
+        "No integers next to the cells were found whose sums are between lower and "
+        "upper. Widen the intervals, or use fewer sums."
+    )
 
 
 def whole_near(cells, rows, lower, upper, limits, seconds=np.inf):
-    """Find integers (D,) with sums in intervals near cells, next to them if possible.
+    """Find integers (D,) near cells with sums in intervals.
 
-    Tries :func:`nearest_whole` and then, for up to 4096 cells, all integers within
-    ``limits``, a tuple of two ndarrays of shape (D,).
+    First try :func:`nearest_whole`, and then, for up to 4096 cells, all integers within
+    the bounds ``limits``, a tuple of two ndarrays of shape (D,).
 
     Raises
     ------
     ValueError
-        If none were found.
+        If no solution was found.
     """
     try:
         return nearest_whole(cells, rows, lower, upper, seconds=seconds)
@@ -75,14 +78,15 @@ def whole_near(cells, rows, lower, upper, limits, seconds=np.inf):
         return found
 
 
-def _solution(cost, matrix, ends, most, is_whole, **options):
+def _solution(cost, matrix, bounds, most, is_integer, **options):
     """Solve a mixed-integer linear programme in variables from 0 to ``most``.
 
     Returns
     -------
     solution : ndarray or None
-        None if none was found, also if the solver fails.
+        None if no solution was found or the solver failed.
     is_infeasible : bool
+        Whether the solver proved that no solution exists.
     """
     if issparse(matrix):
         # SciPy before 1.15 requires 32-bit indices here.
@@ -92,36 +96,39 @@ def _solution(cost, matrix, ends, most, is_whole, **options):
     try:
         found = milp(
             cost,
-            constraints=LinearConstraint(matrix, *ends),
+            constraints=LinearConstraint(matrix, *bounds),
             bounds=Bounds(0, most),
-            integrality=is_whole,
+            integrality=is_integer,
             options=NODES | options,
         )
     except (ValueError, RuntimeError, MemoryError):
-        # Errors of HiGHS in C++ name what failed there ("vector::reserve"), and
-        # nothing of the problem.
+        # C++ errors of HiGHS ("vector::reserve") would not help a user.
         return None, False
     return found.x, found.status == 2
 
 
 def least_missed(target, rows, ends, limits, prices):
-    """Find integers (D,) whose sums (k,) miss intervals least; None if not found.
+    """Find integers (D,) whose sums (k,) have the least violations; None on failure.
 
-    Minimises ``sum prices * missed``, and among such integers the distance to
-    ``target``. Sums with an infinite price are satisfied.
+    Minimises ``sum prices * violations``, and among the minima the distance to
+    ``target``. Sums with an infinite price must be in their intervals.
 
     Parameters
     ----------
     target : ndarray of shape (D,)
+        Cells to which the integers should be near.
     rows : ndarray of shape (k, D)
+        Coefficients of the sums.
     ends, limits : tuple of ndarray of shape (k,) and (D,)
+        Bounds of the sums, and bounds of the cells.
     prices : ndarray of shape (k,)
+        Costs of a violation of 1.
     """
     k, d = rows.shape
     low, base = limits[0], np.clip(np.rint(target), *limits)
     slack = np.where(np.isinf(prices), 0.0, np.inf)
     prices = np.where(np.isinf(prices), 0.0, prices)
-    # A thousandth of the price of a sum for all moves together.
+    # All changes together cost about 1e-3, so violations are minimised first.
     away = np.full(2 * d, 1e-3 / max(1.0, np.abs(target).sum()))
     found, _ = _solution(
         np.concatenate([away, prices, prices]),
@@ -134,53 +141,57 @@ def least_missed(target, rows, ends, limits, prices):
 
 
 def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
-    """Cells (D,) with sums in intervals, some as numbers of steps; None if not found.
+    """Find cells (D,) with sums in intervals, some in integer steps; None on failure.
 
-    Minimises ``sum |x - target| / sizes`` with ``lower <= rows @ x <= upper`` and
-    ``low <= x <= high``: a linear programme, some variables of which are whole.
+    Minimises ``sum |x - target| / sizes`` subject to ``lower <= rows @ x <= upper`` and
+    ``low <= x <= high``, by a mixed-integer linear programme.
 
     Parameters
     ----------
     target, sizes : ndarray of shape (D,)
+        Cells to which the solution should be near, and scales of the changes.
     rows : ndarray of shape (k, D)
+        Coefficients of the sums.
     ends, limits : tuple of ndarray of shape (k,) and (D,)
+        Bounds of the sums, and bounds of the cells.
     steps : ndarray of shape (D,)
-        0 where any value will do.
+        Resolution of each cell, or 0 if the cell may have any value. A cell with a
+        resolution is returned as its integer multiple of the resolution.
     reach : float, default=1e6
-        How many steps, or sizes, a cell may move: the fewer, the faster.
+        Largest change of a cell in steps or sizes. A smaller reach is faster.
     """
-    whole = steps > 0
-    unit = np.where(whole, steps, sizes)
-    least, most = (end / unit for end in limits)
-    least = np.where(whole, np.ceil(least - 1e-6), least)
-    most = np.where(whole, np.floor(most + 1e-6), most)
+    is_integer = steps > 0
+    unit = np.where(is_integer, steps, sizes)
+    least, most = (bound / unit for bound in limits)
+    least = np.where(is_integer, np.ceil(least - 1e-6), least)
+    most = np.where(is_integer, np.floor(most + 1e-6), most)
     if (least > most).any():
         return None
-    # Moves from the nearest numbers, which are small: up and down, the first step of
-    # each, which costs less, apart. Without such pairs of whole numbers distances were
-    # real numbers, of which the solver prints that it rounds them.
+    # The variables are changes from the nearest multiples, up and down. The first step
+    # has its own variable, because it costs less. Pairs of integers avoid real-valued
+    # distances, for which the solver prints a message about rounding.
     aim = target / unit
-    base = np.clip(np.where(whole, np.rint(aim), aim), least, most)
+    base = np.clip(np.where(is_integer, np.rint(aim), aim), least, most)
     off = aim - base
     up, down = np.minimum(most - base, reach), np.minimum(base - least, reach)
-    first = [whole * np.minimum(room, 1.0) for room in (up, down)]
+    first = [is_integer * np.minimum(room, 1.0) for room in (up, down)]
     costs = [np.maximum(1 - sign * off - np.abs(off), 0) for sign in (1, -1)]
-    # Sums are met to a share of a step, whatever the units are. In these units the
-    # rounding of integers is far below the tolerance of the solver, which otherwise
-    # solves again and prints so.
+    # Scaling makes the tolerance a share of a step in any units. It also keeps the
+    # rounding of integers far below the tolerance of the solver, which would otherwise
+    # solve again and print a message.
     matrix = rows * unit
     scale = np.abs(matrix).max(axis=1, initial=0.0) + 1e-300
-    scale = np.maximum(scale, 1000 * np.abs(matrix[:, whole]).sum(axis=1))
-    matrix, ends = matrix / scale[:, None], [end / scale for end in ends]
+    scale = np.maximum(scale, 1000 * np.abs(matrix[:, is_integer]).sum(axis=1))
+    matrix, bounds = matrix / scale[:, None], [end / scale for end in ends]
     found, _ = _solution(
         np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
         np.hstack([matrix, -matrix, matrix, -matrix]),
-        [end - matrix @ base for end in ends],
+        [bound - matrix @ base for bound in bounds],
         np.concatenate([*first, up - first[0], down - first[1]]),
-        np.tile(whole, 4),
+        np.tile(is_integer, 4),
     )
     if found is None:
         return None
-    moves = np.where(np.tile(whole, 4), np.round(found), found).reshape(4, -1)
+    moves = np.where(np.tile(is_integer, 4), np.round(found), found).reshape(4, -1)
     numbers = base + moves[0] - moves[1] + moves[2] - moves[3]
-    return np.where(whole, numbers, numbers * unit)
+    return np.where(is_integer, numbers, numbers * unit)
