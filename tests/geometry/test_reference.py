@@ -111,7 +111,7 @@ def tensor_case(shape, order):
 
 
 def poset_case(poset, rng):
-    """Draw the free elements; orders do not select any in chains and trees."""
+    """Draw the free elements, because in chains and trees all have order 1."""
     leq = poset.zeta_matrix.toarray().T > 0
     return poset, leq, rng.random(poset.n_elements) < 0.5
 
