@@ -2,9 +2,9 @@ r"""Information geometry of log-linear models on a finite poset.
 
 The package contains functions of arrays only: no estimators, no warnings, no random
 numbers and no output. Arrays are NumPy arrays. The functions of tensors and their
-interactions also accept any namespace of the array API standard, for example PyTorch,
-and compute on the device of the array. Each part names the statement of the paper or
-the literature that it implements:
+interactions also accept other namespaces of the array API standard, like PyTorch, and
+compute on the device of the array. Each part names the statement of the paper or the
+literature that it implements:
 
 ``posets``
     The order between cells, and the zeta transform.
@@ -50,9 +50,9 @@ m-projection of p on an e-flat set
 e-projection of r on an m-flat set
     Minimises ``KL(q, r)`` over ``q``; it preserves theta of ``r`` where eta is free.
 Mixed coordinates
-    For a set M of elements other than the bottom there is exactly one ``q``
-    with the eta of a *target* on M and the theta of a *reference* off M. It is
-    both an m-projection and an e-projection; :func:`mixed_projection` computes it.
+    Let M be a set of elements other than the bottom. There is exactly one ``q`` with
+    the eta of a *target* on M and the theta of a *reference* off M. It is both an
+    m-projection and an e-projection; :func:`mixed_projection` computes it.
 
 References
 ----------

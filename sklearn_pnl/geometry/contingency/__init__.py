@@ -18,8 +18,8 @@ The divergences of nested models add up (the Pythagorean theorem; Amari 2016, se
 1.6). :func:`deviance_tests` divides the deviance of the uniform distribution among
 interactions or orders; each part is the likelihood ratio of two consecutive models.
 
-:func:`theta_with_errors` computes the free natural coordinates of a fit and their
-standard errors, from the inverse of their Fisher information ``G = d eta / d theta``
+:func:`theta_with_errors` computes the free natural coordinates of a fit. Their standard
+errors follow from the inverse of the Fisher information ``G = d eta / d theta``
 (appendix A.1 of the paper).
 
 The functions correspond to R's ``loglin`` and ``MASS::loglm``. There are no score

@@ -2,10 +2,12 @@ r"""Statistics of a log-linear model of counts: G^2, X^2, degrees of freedom, er
 
 The package ``contingency`` defines the model and the statistics. With a reference
 ``r``, theta is that of ``q / r``, and cells with reference 0 cannot occur (structural
-zeros). ``D`` is then the number of cells that can occur, and ``1 + |B|`` is the rank of
-the functions of the model on these cells, as for quasi-independence. If cells that can
-occur have count 0, some cells may be 0 in every distribution of the model with the sums
-of the data, and some theta may not be identified. The *adjusted* degrees of freedom
+zeros). ``D`` is then the number of cells that can occur. ``1 + |B|`` is the rank of the
+functions of the model on the cells that can occur, as for quasi-independence.
+
+If cells that can occur have count 0, the model may be unable to fill some cells, and
+some theta may not be identified. A cell cannot be filled if it is 0 in every
+distribution of the model with the sums of the data. The *adjusted* degrees of freedom
 count only the remaining cells and the rank of the functions on them.
 
 References

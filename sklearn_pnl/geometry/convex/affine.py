@@ -15,7 +15,7 @@ with ``phi_j(s) = max s m - KL(m, m_0)`` over the bounds of cell j, is convex. I
 gradient is ``A m`` minus a bound of the interval. The solver is Newton's method in the
 free multipliers, for many rows at once (Bertsekas 1982). Cells at a bound have no
 curvature. If all cells of an equation are at a bound, a ridge makes the step as long as
-permitted, and the line search finds the cells that leave their bounds.
+permitted. The line search then finds the cells that leave their bounds.
 
 The chi-square divergence ``sum (m - m_0)**2 / (2 m_0)`` (Deville and Särndal 1992)
 gives ``clip(m_0 (1 + A' y), lo, hi)``. If no cell is at a bound, one Newton step is
@@ -144,8 +144,8 @@ def linear_projection(
         Bounds of each cell. A negative floor only has an effect with "chi2".
     divergence : {"kl", "chi2"}, default="kl"
         Objective: "kl" is ``KL(m, measure)``, and "chi2" is
-        ``sum (m - measure)**2 / (2 measure)``. "chi2" needs only one step if no cell is
-        at a bound, but cells can change their sign if ``floor`` is negative.
+        ``sum (m - measure)**2 / (2 measure)``. With "chi2", one step suffices if no
+        cell is at a bound, but cells may become negative if ``floor`` permits.
     tol : float, default=1e-9
         Tolerance of the residual, as a share of the scale of each equation.
     max_iter : int, default=1000

@@ -110,9 +110,9 @@ def newton_dense(
 ) -> Solution:
     """Minimise by Newton's method with dense Hessians, until the variables are settled.
 
-    Despite a small residual, variables of little influence may have a large error. So a
-    row with a residual below ``tol`` continues until its last step is at most
-    ``settled``; this costs about one step, because a step squares the error. Use an
+    Despite a small residual, variables of little influence may have a large error. A
+    row with a residual below ``tol`` therefore continues until its last step is at most
+    ``settled``. This costs about one step, because a step squares the error. Use an
     infinite ``settled`` if variables diverge, like the variables of empty cells.
     """
     # The patience is larger than for inexact directions, because dense Hessians allow

@@ -222,7 +222,7 @@ def _check_tables(tables, margins, n_modes):
     keys = mode_sets(margins)
     if not keys:
         raise ValueError("margins must contain at least one margin; got an empty dict.")
-    advice = " sklearn_pnl.control.rake keeps the signs of a Series or frame."
+    advice = " For negative cells, use sklearn_pnl.control.rake of a Series or frame."
     tables = non_negative(tables, "tables", advice)
     last = max(max(modes, default=-1) for modes in keys.values())
     d = last + 1 if n_modes is None else n_modes

@@ -89,8 +89,8 @@ def complete(
     The model is ``q = reference * exp(zeta theta)``, where theta is free on ``matched``
     and at the bottom. It minimises the sum of ``q - m log q`` over the observed cells,
     plus a ridge penalty. The penalty is ``ridge / 2`` times the observed mass times a
-    sum over the interactions: the number of functions of the interaction times the mean
-    square of its contribution to ``log q``.
+    sum with one term per interaction. The term is the number of functions of the
+    interaction times the mean square of its contribution to ``log q``.
 
     Parameters
     ----------

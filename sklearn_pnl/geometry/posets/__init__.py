@@ -26,9 +26,9 @@ tensor it is the number of indices that are not the first, which the paper calls
 modes, and :func:`element_mask` returns any given elements.
 
 A partial order on indices is not invariant under permutations of the indices (Remark
-4.2 of the paper): neighbouring indices of an image are neighbours in the order, but the
-levels of a category have no natural order. The user removes this bias by the choice of
-the poset, for example a tree for a hierarchy, or a product of posets.
+4.2 of the paper). This is appropriate for images, in which neighbouring indices are
+neighbours, but the levels of a category have no natural order. Users remove the bias by
+choosing another poset, for example a tree for a hierarchy, or a product of posets.
 """
 
 from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
