@@ -1,10 +1,11 @@
 """Pseudo-nonlinear data augmentation for scikit-learn and imbalanced-learn.
 
-Rows become positive tensors, tensors become points of a statistical manifold given
-by a log-linear model on a poset. Rows are encoded by KL projection on a flat base,
-new codes are drawn, and each is decoded by projection on a flat sub-manifold built
-from the nearest training rows (Hu and Sugiyama, ICLR 2026). Draws, local manifolds,
-geometry and what functions return live in their modules.
+:class:`PNLSampler` and :class:`PNLRegressionSampler` add rows to classification and
+regression problems, and :class:`PNLAugmenter` generates rows without targets. New rows
+are drawn on straight lines between near rows (:class:`Lines`), or from codes
+(:class:`Codes`). Codes are projections of positive tensors onto log-linear models on a
+poset (Hu and Sugiyama, ICLR 2026). The folder ``control`` contains constraints and
+totals, and ``geometry`` contains the log-linear models.
 """
 
 from importlib import import_module
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 try:
     __version__ = version("sklearn-pnl")
-except PackageNotFoundError:  # a source tree on the path, not installed
+except PackageNotFoundError:  # The source tree is on the path, but is not installed.
     __version__ = "0+unknown"
 
 
@@ -35,7 +36,7 @@ _SAMPLERS = {"PNLSampler": "sampler", "PNLRegressionSampler": "regression"}
 
 
 def __getattr__(name):
-    """Import samplers on demand: all else works without imbalanced-learn."""
+    """Import a sampler when it is used, because only samplers need imbalanced-learn."""
     if name in _SAMPLERS:
         return getattr(import_module(f"{__name__}.{_SAMPLERS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,7 +52,7 @@ EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 
 
 class Augmentation(ObjectsByName, BaseEstimator):
-    """Common parameters of augmenter and samplers, and what they tell of the rows."""
+    """Base class of the augmenter and the samplers: parameters and fitted relations."""
 
     _parameter_constraints: ClassVar[dict] = {
         "method": [StrOptions({"auto", *_METHODS}), Lines, Codes],
@@ -72,31 +72,31 @@ class Augmentation(ObjectsByName, BaseEstimator):
             "paper": "Codes.paper()",
         }
     }
-    # What "auto" stands for: for tables, and for codes.
+    # The methods that "auto" uses for tables and for rows with more than one axis.
     _auto: ClassVar[tuple] = Lines, Codes
     _relations: ColumnRelations
     _rows: FittedRows
 
     def _validate_params(self):
-        """Check each parameter, and refuse an order that would change nothing."""
+        """Validate the parameters, and reject an order that has no effect."""
         super()._validate_params()
         if self.order is not None and self.method not in ("auto", "codes", "paper"):
             raise ValueError(
-                f"order={self.order!r} has no effect with method={self.method!r}: set "
+                f"order={self.order!r} has no effect with method={self.method!r}. Set "
                 "it in Codes(order=...), or set method='codes'."
             )
 
     def _read(self, X):
-        """Rows of any container as a table of numbers and categories."""
-        advice = "Codes take no missing cells; method='lines' does."
+        """Read rows of any container as a table of numbers and categories."""
+        advice = "method='lines' supports missing cells."
         method = self._method()
         is_sparse = isinstance(method, Lines)
         return read_table(self, X, method.allows_missing or advice, is_sparse)
 
     def _method(self, is_table=True):
-        """Return the method for tables, or for rows of more axes, not fitted.
+        """Return the unfitted method for tables, or for rows with more than one axis.
 
-        ``fit`` refuses a method of the wrong kind.
+        ``fit`` rejects a method of the wrong kind.
         """
         if isinstance(self.method, BaseEstimator):
             return self.method
@@ -108,18 +108,18 @@ class Augmentation(ObjectsByName, BaseEstimator):
         return method
 
     def _checked_method(self, table):
-        """Return the method for a table, checked and not fitted."""
-        # Codes take no missing cells.
+        """Return the unfitted method for a table, with validated parameters."""
+        # Codes do not support missing cells.
         method = clone(self._method(len(table.shape) == 1 or table.has_missing))
         method._validate_params()
         return method
 
     def _shared(self, method):
-        """Return the parameters of an augmenter for the method that was chosen."""
+        """Return the parameters of an augmenter with the given method."""
         shared = {
             name: getattr(self, name) for name in Augmentation._parameter_constraints
         }
-        # The method has the order.
+        # The method already contains the order.
         return shared | {"method": method, "order": None}
 
     def __sklearn_tags__(self):
@@ -139,21 +139,21 @@ class Augmentation(ObjectsByName, BaseEstimator):
 
     @property
     def orders_(self) -> list[tuple[Any, Any]]:
-        """Pairs of columns: the first is never greater than the second.
+        """Pairs of columns whose first column is never greater than the second.
 
-        Columns that are alike in all rows are in no order.
+        Columns that are equal in all rows form no pair.
         """
         check_is_fitted(self)
         return self._relations.named_orders
 
     @property
     def value_support_(self) -> ValueSupport | None:
-        """Steps and atoms of the columns; ``print`` lists them."""
+        """Resolution and atoms of the columns; ``print`` lists them."""
         check_is_fitted(self)
         return self._relations.columns.support
 
 
-_DROP = "infeasible='drop' leaves such rows out."
+_DROP = "Set infeasible='drop' to omit infeasible rows."
 
 
 class PNLAugmenter(Augmentation):

@@ -30,9 +30,10 @@ from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes
 
-# Pairs of rows whose distances are in memory at once, 8 MiB of them.
+# Number of distances that are in memory at the same time (8 MiB).
 _PAIRS = 2**20
-# Products round by the size of a block; a summand of this size rounds all alike.
+# BLAS rounds products differently for different block sizes. Adding a large constant
+# rounds the differences away.
 _COARSE = 2.0**13
 
 
@@ -90,9 +91,9 @@ class NearRows:
             rows[todo, j] = np.where(n_near > 0, mean, self._mean[j])
 
     def _squared_gaps(self, cells, seen):
-        """Mean squared difference (b, n) over common cells, plus a constant.
+        """Compute mean squared differences (b, n) over common cells, plus a constant.
 
-        Infinite for rows without common cells.
+        The value is infinite for rows without common cells.
         """
         given = np.hstack([cells * cells, -2 * cells, seen])
         kept = np.hstack([self._seen, self._cells, self._cells**2])
@@ -109,16 +110,16 @@ class NearRows:
 class TableFiller:
     """Fill rows (n, D) of a table X with the parameters of an imputer."""
 
-    # There is no model.
+    # Tables have no log-linear model.
     poset = mask = None
 
     def __init__(self, imputer, rows, X):
-        # Types say how far sums are rounded.
+        # The dtypes determine the rounding of sums.
         table = read_table(TableReader(None), X, missing=True)
         empty = np.flatnonzero(np.isnan(rows).all(axis=0))
         if len(empty):
             name = table.feature_names[empty[0]]
-            raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
+            raise ValueError(f"Column {name!r} has no observed value. Drop the column.")
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
         check_ranges(low, high, table.column_names)
         kept = resolve_equalities(imputer.equalities, table)
@@ -132,7 +133,7 @@ class TableFiller:
             np.inf,
         )
         self._set = FeasibleSet(relations, wanted)
-        # A table counts whole numbers beyond double precision from a start.
+        # Tables store integers beyond double precision as differences from a start.
         system = self._set.system()
         start = system.coefficients @ table.starts
         self._system = system = replace(
@@ -140,11 +141,14 @@ class TableFiller:
         )
         self.equalities = system.select(slice(len(kept)))
         if np.ndim(system.lower) > 1:
-            raise ValueError("Constraints of an imputer are the same for all rows.")
-        # Beyond what was observed, but to no negative values where there are none.
+            raise ValueError(
+                "constraints must have the same bounds for all rows; got one bound per "
+                "row. Impute rows with different bounds in separate calls."
+            )
+        # The wider boxes exclude negative values for columns without negative values.
         beyond = np.where(low >= 0, 0.0, -np.inf), np.full(len(low), np.inf)
         self._boxes = [(low, high)] + [beyond] * (1 + len(self._system))
-        # What types round: nothing that double precision would not.
+        # Only dtypes with less than double precision add rounding.
         single = table.precision * (table.precision > np.finfo(float).eps)
         rounding = single * np.maximum(np.abs(low), np.abs(high))
         self._rounding = np.abs(self._system.coefficients) @ rounding
@@ -156,11 +160,14 @@ class TableFiller:
             self._imputer.fit(rows)
 
     def fill(self, rows, missing, numbers):
-        """Rows, which messages name by their numbers, filled; and one step."""
+        """Return the filled rows and the number of steps, 1; ``numbers`` name rows."""
         lost = np.flatnonzero(missing.all(axis=1))
         if len(lost):
             n = numbers[lost[0]]
-            warn_user(f"Row {n} has no observed value ({len(lost)} such rows).")
+            warn_user(
+                f"{len(lost)} row{'s have' if len(lost) > 1 else ' has'} no observed "
+                f"value; the first is row {n}. Drop empty rows before imputation."
+            )
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
         filled = self._project(np.where(missing, guess, rows), missing)
@@ -171,9 +178,9 @@ class TableFiller:
             names = self._system.descriptions
             missed = [names[k] for k in np.flatnonzero(unmet[off[0]])[-3:]]
             warn_missed(
-                f"{len(off)} row{'s' if len(off) > 1 else ''} cannot have "
-                f"{' and '.join(missed)!r} with what is observed, which stays; the "
-                f"first is row {numbers[off[0]]}."
+                f"{len(off)} row{'s' if len(off) > 1 else ''} cannot satisfy "
+                f"{' and '.join(missed)!r}, because observed cells do not change; the "
+                f"first is row {numbers[off[0]]}. Correct the row or the constraint."
             )
         return filled, 1
 
@@ -229,7 +236,7 @@ class TensorFiller:
         k = imputer.n_neighbors
         self._near = None if k is None else NearRows(rows, k, imputer.n_candidates)
         n_left_out = self.mask.size - 1 - self.mask.sum()
-        # Rows of one mode have no interactions that an order could leave out.
+        # Rows with one mode have no interactions to leave out.
         is_plain = k is imputer.poset is imputer.base is None
         if is_plain and self.mask.ndim > 1 and n_left_out <= 0:
             warn_user(
@@ -240,7 +247,7 @@ class TensorFiller:
             )
 
     def fill(self, rows, missing, numbers):
-        """Rows, which messages name by their numbers, filled; and the Newton steps."""
+        """Return the filled rows and the Newton steps; ``numbers`` name rows."""
         measure, residual, n_iter = self._models(rows)
         tol, max_iter = self._settings["tol"], self._settings["max_iter"]
         warn_unconverged("ManyBodyImputer", residual, tol, max_iter)
@@ -250,10 +257,9 @@ class TensorFiller:
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
             warn_user(
-                f"{left.sum()} of {missing.sum()} missing cells are not "
-                "determined by the observed ones and stay missing; the first is cell "
-                f"{cell} of row {numbers[row]}. A smaller order or alpha > 0 gives "
-                "them a value."
+                f"{left.sum()} of {missing.sum()} missing cells are not determined by "
+                f"observed cells and stay missing; the first is cell {cell} of row "
+                f"{numbers[row]}. Set alpha > 0, or choose a smaller order."
             )
         return filled, max(1, int(n_iter.max()))
 
@@ -267,7 +273,7 @@ class TensorFiller:
         reference = np.ones_like(cells)
         if self._near is not None:
             near = self._near.transform(rows)
-            # A share of its mean, so that no cell of a reference is 0.
+            # A cell of a reference must not be 0.
             near += 1e-3 * near.mean(axis=1, keepdims=True)
             reference = self._with_bottom(near, 1.0)
         model = partial(_model_block, **self._settings)

@@ -242,7 +242,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn the equalities and the training rows that are searched for neighbours.
+        """Find the equalities, and store the training rows for the neighbour search.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : ManyBodyImputer
         """
         rows = self._checked(X, reset=True).astype(np.float64)
-        self._check_asked()
+        self._check_unused()
         filler: TableFiller | TensorFiller
         if self._is_table:
             filler = TableFiller(self, rows, X)
@@ -319,7 +319,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return super().get_feature_names_out(input_features)
 
-    def _check_asked(self):
+    def _check_unused(self):
         """Reject tensor parameters for tables and table parameters for tensors."""
         unused = _OF_TENSORS if self._is_table else _OF_TABLES
         if self.imputer is not None:
@@ -333,7 +333,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"{name}={getattr(self, name)!r} has no effect with order="
                     f"{self.order!r}, n_neighbors={self.n_neighbors!r} and imputer="
                     f"{self.imputer!r} on rows of shape {self.input_shape_}. Remove "
-                    f"{name}, or set order=None if the rows are those of a table."
+                    f"{name}, or set order=None to impute the rows of a table."
                 )
 
     def _checked(self, X, *, reset):
@@ -348,7 +348,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 self.order_ = 1 if self._is_stated else by_axes
         flat = rows.reshape(len(rows), -1)
         if not self._is_table:
-            advice = "order=None takes rows for those of a table"
+            advice = "set order=None to impute the rows of a table"
             check_measures(rows, self, None, advice=advice)
             check_observed(flat, self.offset)
         return flat

@@ -207,14 +207,15 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
         if shares:
             warn_user(
-                "Each row sums to 1: these are shares, no counts, and the statistics "
-                "are of 1 case a row. Multiply them by the number of cases."
+                "Each row of X sums to 1, so that X contains shares and not counts. "
+                "The statistics assume one case per row. Multiply X by the number of "
+                "cases."
             )
         if len(rows) > 1 == len(self.input_shape_) and fit.dof == 0:
             warn_user(
-                f"X has rows of one axis, {len(rows)} of them, which are summed, and "
-                "the model has a parameter for each cell: it fits any counts. A table "
-                "is one row: fit(X[None]), or fit([X])."
+                f"X has {len(rows)} rows with one axis. The rows are summed, and the "
+                "model with one parameter per cell fits any counts. If X is a single "
+                "table, call fit(X[None]) or fit([X])."
             )
         self.base_mask_, self.order_ = mask, self.poset_.family(mask)
         self.statistics_, self.expected_ = fit, fit.expected
@@ -332,7 +333,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             "reference=. For counts that were not observed, fit ManyBodyImputer."
         )
         rows = check_rows(self, X, reset=reset, advice=unknown)
-        advice = "counts are 0 or more; mend or drop the row"
+        advice = "counts must not be negative. Correct or drop the row"
         check_measures(rows, self, None, advice=advice)
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
 

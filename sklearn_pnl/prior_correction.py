@@ -158,10 +158,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             # vectors.
             column_or_1d(given, warn=True)
         sample_weight = read_weights(sample_weight, len(y))
-        asked = {"groups": groups, "sample_weight": sample_weight}
-        asked = {name: value for name, value in asked.items() if value is not None}
+        optional = {"groups": groups, "sample_weight": sample_weight}
+        optional = {k: value for k, value in optional.items() if value is not None}
         self.sampler_ = clone(self.sampler)
-        X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **asked)
+        X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **optional)
         weights = {}
         if sample_weight is not None:
             weights["sample_weight"] = self.sampler_.sample_weight_
@@ -181,14 +181,16 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
-                    f"{name!r} in the sampler changes columns: put it before this "
-                    "step in a Pipeline, or into the estimator."
+                    f"sampler contains the transformer {name!r}, which changes "
+                    "columns. Put the transformer into estimator, or before this "
+                    "classifier in a Pipeline."
                 )
         for name, value in clone(self.estimator).get_params().items():
             if name.split("__")[-1] == "class_weight" and value is not None:
                 raise ValueError(
-                    f"{name}={value!r} changes the prior once more: pass None, and set "
-                    "decision='balanced' for the best mean recall."
+                    f"estimator has {name}={value!r}, which changes the prior a second "
+                    "time. Set it to None. For the best mean recall, set "
+                    "decision='balanced'."
                 )
 
     def _count(self, y, sample_weight=None):

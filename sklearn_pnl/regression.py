@@ -314,7 +314,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
             return None
         if self.constraints is not None or self.totals is not None:
             raise ValueError(
-                "constraints and totals choose rows. Set row_weights='uniform'."
+                "row_weights='rarity' cannot be combined with constraints or totals, "
+                "which determine the weights of rows. Set row_weights='uniform'."
             )
         return 1 / density(values)
 

@@ -1,6 +1,8 @@
-"""The over-sampler for imbalanced-learn: new rows of each class, class by class.
+"""Over-sample the minority classes of a classification problem.
 
-Relations of columns, the fit of a class and its new rows: `methods/sampling.py`.
+:class:`PNLSampler` finds the relations between the columns of all rows, fits a
+:class:`PNLAugmenter` to the rows of each class, and appends the new rows of each class
+to the original rows.
 """
 
 from __future__ import annotations
@@ -31,88 +33,98 @@ from .methods.codes import OrderLike
 class PNLSampler(Augmentation, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
-    Fits a :class:`PNLAugmenter` for each class. Works on any real-valued table,
-    negative values included, and on arrays of more dimensions, such as stacks of
-    images. New rows come after the originals, which are returned unchanged.
+    A :class:`PNLAugmenter` is fitted to the rows of each class that needs new rows. New
+    rows of a table lie on straight lines between near rows of a class, with local
+    noise. They stay within the range of each column, and satisfy the linear equalities
+    between columns. Rows can contain negative values, categories and missing cells, and
+    can be arrays with more than one axis, such as images. New rows come after the
+    original rows, which are returned unchanged.
 
     Parameters
     ----------
     sampling_strategy : float, str, dict or callable, default="auto"
-        Which classes get how many rows, in all the forms of imbalanced-learn. A dict
-        gives the number of rows wanted for each class (rounded down), which may be
-        above that of the majority: so all classes can be augmented. Classes that are as
-        frequent as is asked get no new rows; if none gets any, as with "auto" where all
-        are equally frequent, ``X`` and ``y`` are returned as they are.
+        Number of new rows for each class, in all forms of imbalanced-learn. "auto"
+        raises each class to the number of rows of the largest class. A float is the
+        requested ratio of the minority class to the majority class of a binary problem.
+        A dict gives the requested number of rows of each class, including the original
+        rows; the number can exceed that of the majority class. Classes that already
+        have the requested number of rows get no new rows.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
-        How new rows are made. "lines" is ``Lines()``: on straight lines between near
-        rows of a class, with local noise. "codes" is ``Codes()``: rows are encoded by
-        KL projection, codes are drawn and decoded; "paper" is ``Codes.paper()``, the
-        settings of the authors' program. An object, which is cloned, has settings of
-        its own. "auto" is "lines" for tables, also for rows with missing cells, and
-        "codes" for rows of more axes.
+        Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
+        "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
+        object to change the settings of a method; the object is cloned. "auto" is
+        "lines" for tables, also with missing cells, and "codes" for rows with more than
+        one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        The interactions that codes keep, as in :class:`Codes`. An order implies codes:
-        ``method="auto"`` and ``method="codes"`` are then ``Codes(order)``, and "paper"
-        is ``Codes.paper(order)``. None is the order of the method by itself: the whole
-        row, or 1 for "paper". For "lines" and for an object, an order is refused.
+        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
+        order keeps more of each row. If you set an order, rows are encoded:
+        ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
+        ``Codes.paper(order)``. None uses the default of the method: all interactions,
+        or order 1 for "paper". An order is an error with ``method="lines"`` and with a
+        method object.
 
     k_neighbors : int or "auto", default="auto"
-        Rows of the class among which a partner is looked for, or that a new row is
-        decoded from where its code is drawn from a density; all of a smaller class,
-        with a warning. "auto" is a third of the rows of the class as partners, at most
-        10, and 7 of fewer than 18 rows; or 5 rows to decode from, or as many as there
-        are: new rows of a class of one row are copies, with a warning.
+        Number of nearest neighbours within the class from which the second parent of a
+        new row is drawn. For codes drawn from a density, the number of training rows
+        from which a code is decoded. Larger values give more varied rows. "auto" uses a
+        third of the class, at most 10, and 7 for classes with fewer than 18 rows; it
+        uses 5 for densities. If a class has too few rows, all of them are used, and an
+        explicit value raises a warning. A class with one row yields copies of it, with
+        a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
-        Columns that hold categories: their numbers, their names or a mask. "auto" is
-        all columns of a data frame that hold neither numbers nor times. A new row takes
-        all its categories from one of its parents. What is missing is a category too,
-        one for all marks of missing cells in a column.
-        In the distance between rows, a category or a binary column that differs counts
-        as much as the typical deviation of a numeric column.
+        Columns that hold categories, as indices, names or a boolean mask. "auto"
+        selects all columns of a data frame that are neither numeric nor times. A new
+        row takes all its categories from one of its parents. All missing values of a
+        categorical column form one additional category. In distances, two different
+        categories count as much as the typical deviation of a numeric column, as in
+        SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        Restriction of new values to those of a column: "auto" rounds to whole numbers
-        or to up to four decimals where all training values are so, keeps a coarser
-        resolution (multiples of 1,000, or of 7 days from a Monday), and copies atoms,
-        values that many rows share (such as 0), from a parent. None rounds by types
-        alone; behind it classifiers rank rows better (``average_precision``,
-        ``roc_auc``).
+        Restriction of new values to the values that occur in a column. "auto" rounds to
+        integers or to up to four decimals if all training values are rounded in this
+        way, preserves a coarser resolution (multiples of 1,000, or of 7 days from a
+        Monday), and copies atoms, values that many rows share (such as 0), from a
+        parent. The default, None, rounds only according to the dtypes, and classifiers
+        rank rows better with it.
 
     extrapolation : float or None, default=0.0
-        How far new values may lie beyond the range of a feature in the rows of all
-        classes, as a share of its length, so that a row of adults may be 17 if children
-        are another class. Values beyond are reflected. None sets no limit. Whole
-        numbers and two-valued columns stay within the training range. 0 keeps
-        latitudes, shares and pixels within their bounds.
+        Distance by which new values may exceed the training range of a feature, as a
+        share of the length of the range. Values beyond that distance are reflected. The
+        default, 0, keeps for example latitudes, shares and pixels within the training
+        range. None sets no bounds. Integer and binary columns always stay within the
+        training range. The range is that of all classes, so that a new row of one class
+        can have a value that occurs only in another class.
 
     equalities : "auto", constraints or None, default="auto"
-        Linear equalities between columns that new rows keep. "auto" finds columns that
-        are linear functions of others, exactly or nearly, and draws them together, so
-        that exact equalities hold to rounding and others as nearly as in the data.
-        Equalities may also be given, as :func:`find_equalities` returns them or in the
-        forms of ``constraints``; all training rows must satisfy them. None keeps none.
-        With fewer rows than columns plus two, or more than 1,000 columns, only sums of
-        neighbouring columns that are constant or equal to another column are found; in
-        sparse rows of more than 2 ** 24 cells, empty columns not counted, no search is
-        made. They are those of the rows of all classes.
+        Linear equalities between columns that new rows satisfy. "auto" searches for
+        columns that are linear functions of other columns, exactly or nearly. New rows
+        satisfy exact equalities up to rounding, and near equalities as closely as the
+        training rows do. You can also pass equalities as returned by
+        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
+        must satisfy them. None preserves no equalities. If there are fewer rows than
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of
+        neighbouring columns that are constant or equal to another column. It does not
+        search sparse rows with more than 2 ** 24 cells (without empty columns). The
+        search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
-        Constraints on each new row, as for :meth:`PNLAugmenter.sample`; a dict has
-        those of each class, by its label.
+        Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
+        labels to the constraints of the class.
 
     totals : dict or None, default=None
-        Totals of all new rows of a class, by its label, as for
-        :meth:`PNLAugmenter.sample`: ``{1: {"income": 2.9e6}}``. Totals are of the new
-        rows alone, not of these and the originals.
+        Totals over the new rows of a class, without the original rows; see
+        :meth:`PNLAugmenter.sample`. The dict maps class labels to totals, for example
+        ``{1: {"income": 2.9e6}}``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes for every ``n_jobs``.
+        Random seed. The same seed gives the same bytes for every ``n_jobs``.
 
     n_jobs : int, default=None
-        Number of blocks of rows in parallel.
+        Number of parallel jobs over blocks of rows. None means 1 unless in a
+        :obj:`joblib.parallel_config` context. The new rows do not depend on ``n_jobs``.
 
     Attributes
     ----------
@@ -120,25 +132,28 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Number of rows to add for each class.
 
     method_ : Lines or Codes
-        The method that ran, not fitted; ``augmenters_[label].method_`` is fitted to
-        the rows of a class.
+        The method, not fitted. ``augmenters_[label].method_`` is fitted to the rows of
+        a class.
 
     augmenters_ : dict
-        The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
-        ``augmenters_[label].sample(10)`` gives ten more, in the container of ``X``.
+        The fitted :class:`PNLAugmenter` of each class with new rows. For example,
+        ``augmenters_[label].sample(10)`` returns ten more rows in the container of
+        ``X``.
 
     reports_ : dict
         A :class:`SampleReport` for each class with totals.
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
-        Rows of ``X`` that each new row was made from: the two that "mixup" mixed, or
-        else the nearest first, with -1 where a class has fewer neighbors than another.
+        Indices of the parents of each new row in ``X``: the two rows that "mixup"
+        mixed, otherwise the nearest rows in order of distance. Entries are -1 if a
+        class has fewer neighbours than another class.
 
     groups_, sample_weight_ : ndarray of shape (n + n_new,)
-        Those of all rows returned, if ``fit_resample`` was given any.
+        Groups and weights of all returned rows. Only available if ``fit_resample`` was
+        given groups or weights.
 
     input_shape_ : tuple of int
-        Shape of a row.
+        Shape of one row.
 
     n_features_in_ : int
         Length of the first axis of a row.
@@ -148,25 +163,22 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     See Also
     --------
-    PNLAugmenter : One set of rows, without classes.
-    PNLRegressionSampler : Rows with numbers as targets.
-    compare_samples : New rows against real ones.
+    PNLAugmenter : Generate rows that resemble one set of rows, without classes.
+    PNLRegressionSampler : Add rows with numeric targets.
+    compare_samples : Compare new rows with real rows.
 
     Notes
     -----
-    The method in steps: rows are read once, as numbers and categories; limits,
-    equalities and orders of all rows are found; class by class neighbours are
-    searched, and pairs of near rows are mixed with local noise; new rows are projected
-    onto ``constraints`` and ``totals``, checked, and appended to the originals.
-    ``benchmarks`` compares it with other samplers.
-    The grid ``{"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [3, 10]}``
-    compares orders of the codes, and lines for None.
+    To choose between lines and codes of several orders, search the grid
+    ``{"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [3, 10]}`` over a
+    pipeline of imbalanced-learn. None stands for lines.
 
-    In the paper's terms, the default computes neither projection: the code is the
-    whole row, so that the base is the whole manifold and both projections are the
-    identity. Rows of tables are mixed on the m-geodesic, rows with more axes on the
-    e-geodesic. ``order=1`` has a reduced base, ``method="paper"`` is the
-    authors' program, and ``method=Codes.paper(local_manifold="theta")`` is equation 2.
+    In the terms of the paper, the default computes neither projection: the code is the
+    whole row, the base is the whole manifold, and both projections are the identity.
+    Rows of tables are mixed on the m-geodesic, and rows with more than one axis on the
+    e-geodesic. ``order=1`` has a reduced base, ``method="paper"`` has the settings of
+    the authors' program, and ``method=Codes.paper(local_manifold="theta")`` is
+    equation 2 of the paper.
 
     References
     ----------
@@ -189,7 +201,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
     _parameter_constraints: ClassVar[dict] = {
         **BaseOverSampler._parameter_constraints,
         **Augmentation._parameter_constraints,
-        # Words are refused where they are read, with the form to write.
+        # Strings are rejected by the constraint parser, which shows the expected form.
         "constraints": [*CONSTRAINTS, dict, str, None],
         "totals": [dict, None],
         "random_state": ["random_state", np.random.Generator],
@@ -238,23 +250,24 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
+            Rows. Dates with a time zone are read in UTC; decimals and objects are read
+            as float64.
         y : array-like of shape (n,)
-            Their classes.
+            Class labels of the rows.
         groups : array-like of shape (n,), default=None
-            Groups of rows, such as patients or shops: only rows of one group are mixed.
-            ``groups_`` has those of all rows returned.
+            Groups of rows, such as patients or shops. Rows of different groups are
+            never mixed. ``groups_`` contains the groups of all returned rows.
         sample_weight : array-like of shape (n,), default=None
-            How often rows are seeds of new ones, relative to others of their class. New
-            rows have the weight of their seed: ``sample_weight_`` has those of all rows
-            returned.
+            Relative frequencies of the rows of a class as base rows. A new row has the
+            weight of its base row. ``sample_weight_`` contains the weights of all
+            returned rows.
 
         Returns
         -------
         X_resampled : array-like of shape (n + n_new, *shape)
-            The rows as they are, then the new ones, in the container of ``X``.
+            The original rows, followed by the new rows, in the container of ``X``.
         y_resampled : array-like of shape (n + n_new,)
-            Classes.
+            The class labels of all rows, in the container of ``y``.
         """
         labels, like_y = read_classes(y)
         table = self._read(X)
@@ -273,7 +286,11 @@ class PNLSampler(Augmentation, BaseOverSampler):
             part = table.take(members, f"class {np.asarray(label).item()!r}")
             here = [v if v is None else v[members] for v in (group_codes, weights)]
             if weights is not None and not here[1].any():
-                raise ValueError(f"sample_weight is 0 in all rows of {part.data_name}.")
+                raise ValueError(
+                    f"sample_weight is 0 in all rows of {part.data_name}. Give a "
+                    "row of the class a positive weight, or leave the class out of "
+                    "sampling_strategy."
+                )
             rows, batch = self._new_rows(label, part, wanted[label], rng, *here)
             new.append(rows)
             parents.append(members[batch.parents])
@@ -287,11 +304,14 @@ class PNLSampler(Augmentation, BaseOverSampler):
         new_labels = np.repeat(np.array([*wanted], labels.dtype), [*wanted.values()])
         return table.stack(new), like_y(np.concatenate([labels, new_labels]))
 
-    # The method that imbalanced-learn asks for.
+    # imbalanced-learn requires this abstract method.
     _fit_resample = fit_resample
 
     def _generators(self, n_classes):
-        """A generator a class; of one class that itself, as for a PNLAugmenter."""
+        """Return a random generator for each class.
+
+        A single class uses the generator of ``random_state``, as a PNLAugmenter does.
+        """
         rng = as_random_state(self.random_state)
         if n_classes == 1:
             return [rng]
@@ -299,7 +319,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         return map(as_random_state, seeds)
 
     def _new_rows(self, label, part, n_new, rng, groups, weights):
-        """New rows of one class in their container, and as a batch."""
+        """Return the new rows of one class in the container of X, and as a batch."""
         augmenter = PNLAugmenter(**self._shared(self.method_))
         caller = f"{type(self).__name__}, {part.data_name}"
         rows = augmenter._fit_table(part, self._relations, caller, groups)._rows
@@ -315,14 +335,14 @@ class PNLSampler(Augmentation, BaseOverSampler):
     @all_or_nothing
     @one_blas_thread()
     def fit(self, X: Rows, y: Any) -> Self:
-        """Check rows and labels alone.
+        """Validate `X` and `y` without resampling.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
             Rows.
         y : array-like of shape (n,)
-            Their classes.
+            Class labels of the rows.
 
         Returns
         -------
@@ -334,34 +354,36 @@ class PNLSampler(Augmentation, BaseOverSampler):
         return self
 
     def _wanted(self, labels):
-        """Number of new rows of each class that gets any, checked.
+        """Return the number of new rows of each class with new rows.
 
-        And the classes that ``constraints`` and ``totals`` name.
+        Check the class labels in ``sampling_strategy``, ``constraints`` and ``totals``.
         """
         with errors_naming("sampling_strategy"):
-            asked = check_sampling_strategy(
+            numbers = check_sampling_strategy(
                 self.sampling_strategy, labels, self._sampling_type
             )
-        self.sampling_strategy_ = {label: int(n) for label, n in asked.items()}
+        self.sampling_strategy_ = {label: int(n) for label, n in numbers.items()}
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
-        # Constraints of a class without new rows change nothing.
-        for name, asked, classes in (
+        # Constraints apply to any class, because a class may need no new rows. Totals
+        # without new rows are an error.
+        for name, by_label, classes in (
             ("constraints", by_class, np.unique(labels).tolist()),
             ("totals", self.totals or {}, np.array([*wanted]).tolist()),
         ):
-            for label in asked:
+            for label in by_label:
                 if label not in classes:
                     raise ValueError(
-                        f"{name} names the class {label!r}; it may name {classes}."
+                        f"{name} contains the class {label!r}, but can only contain "
+                        f"{classes}. Remove the class or correct the label."
                     )
         return wanted
 
 
 def _stack_parents(parents, n):
-    """Parents of all classes among ``n``; where a class had fewer of them, -1."""
+    """Stack the parent indices below ``n`` of all classes; pad with -1."""
     k = max((rows.shape[1] for rows in parents), default=2)
-    # They are a large part of a pickled sampler: int32 where it suffices.
+    # Parents are a large part of a pickled sampler, so that int32 is used if possible.
     dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
     stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
     for rows in parents:

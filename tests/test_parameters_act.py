@@ -629,9 +629,7 @@ def test_an_order_acts_or_is_refused_for_every_method(key, method, rows):
     estimator, use = MAKES_ROWS[key]
     one = clone(estimator).set_params(method=method, order=2)
     if method not in ("auto", "codes", "paper"):
-        with pytest.raises(
-            ValueError, match=r"order=2 .* set it in Codes\(order=...\)"
-        ):
+        with pytest.raises(ValueError, match="order=2"):
             use(rows)(one)
         return
     default = clone(one).set_params(order=None)

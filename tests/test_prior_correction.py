@@ -308,7 +308,7 @@ def test_samplers_that_change_columns_are_refused():
     """The classifier would learn columns that rows asked about do not have."""
     X, y = uneven()
     steps = make_sampling_pipeline(StandardScaler(), PNLSampler(random_state=0))
-    with pytest.raises(ValueError, match="'standardscaler' in the sampler changes col"):
+    with pytest.raises(ValueError, match="'standardscaler'"):
         PriorCorrectedClassifier(steps, LogisticRegression()).fit(X, y)
     alone = make_sampling_pipeline(PNLSampler(random_state=0))
     PriorCorrectedClassifier(alone, LogisticRegression()).fit(X, y)
@@ -319,7 +319,7 @@ def test_weights_of_classes_are_refused(wrap):
     X, y = uneven()
     for weight in ("balanced", {0: 1, 1: 5}):
         learner = wrap(LogisticRegression(class_weight=weight, max_iter=1000))
-        with pytest.raises(ValueError, match="class_weight=.* changes the prior once"):
+        with pytest.raises(ValueError, match="class_weight"):
             PriorCorrectedClassifier(PNLSampler(), learner).fit(X, y)
     PriorCorrectedClassifier(PNLSampler(), wrap(GaussianNB())).fit(X, y)
 

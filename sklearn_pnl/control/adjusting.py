@@ -1,4 +1,4 @@
-"""Project existing rows onto equalities, intervals and totals."""
+"""Project existing rows onto equalities, constraints and totals."""
 
 from __future__ import annotations
 
@@ -42,62 +42,67 @@ def adjust(
     extrapolation: float | None = None,
     offset: float = 1.0,
 ) -> Any:
-    r"""Move rows as little as possible to equalities, intervals and fixed values.
+    r"""Move rows as little as possible onto equalities, constraints and totals.
 
-    All cells are free to move. The rows satisfy the constraints and the equalities that
-    all rows of ``X`` satisfy, and minimise the chi-square distance
+    The new rows satisfy the constraints, and the equalities that all rows of ``X``
+    satisfy. All cells can move. The rows minimise the chi-square distance
 
     .. math:: \sum_j (m_j - m_{0j})^2 / m_{0j},
               \quad m_j = (x_j - \min_j) / \text{range}_j + \text{offset}
 
     over the columns. A constant column is scaled by the size of its value, and moves
-    only if the problem is infeasible otherwise. So totals follow their parts. Then
-    values are rounded to the steps of their column (whole numbers, tenths, cents, up to
-    four decimals): in each sum with coefficients 1 and -1 the largest remainders are
-    rounded up, so that it holds. Where a row of whole-number types then lacks what is
-    asked, it is the nearest row of whole numbers that has it, by a linear programme.
-    Where no values on steps satisfy the constraints of a row or the totals, or sums
-    overlap, the cells that moved leave their steps, but for those of these types. Only
-    limits that are asked for hold, so that amounts may change their sign:
-    ``extrapolation=0``, or a ``ColumnConstraint(..., lower=0)``, prevents this.
+    only if the problem is infeasible otherwise.
+
+    Then values are rounded to the resolution of their column (integers, or up to four
+    decimals). In sums with coefficients 1 and -1, the largest remainders are rounded
+    up, so that the sums are preserved. A row of integer types that then violates a
+    constraint is replaced by the nearest feasible row of integers. If no rounded values
+    are feasible, or if sums overlap, the moved cells lose their rounding, except for
+    integer types.
+
+    Values can leave the range of their column and change their sign. To prevent this,
+    pass ``extrapolation=0`` or ``ColumnConstraint(..., lower=0)``.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, *shape)
         Rows.
     constraints : constraint or list of them, default=None
-        As for :meth:`PNLAugmenter.sample`; arrays ask each row for its own value.
+        Constraints on each row, in the forms of :meth:`PNLAugmenter.sample`. A
+        :class:`ColumnConstraint` with an array gives each row a different bound.
     totals : dict, ColumnTotal, list of them or array-like, default=None
-        Totals of all rows, as for :meth:`PNLAugmenter.sample`: sums and
-        means of columns. Rows keep their categories, so that none are counted.
+        Sums and means of columns over all rows, in the forms of
+        :meth:`PNLAugmenter.sample`. Counts of levels are an error, because categories
+        do not change.
     equalities : "auto", constraints or None, default="auto"
-        Equalities that the rows keep; "auto" are those of several columns that all of
-        them satisfy. With fewer rows than columns and two more, chance satisfies some:
-        only sums of neighbours are kept there, such as a total beside its parts, and a
-        warning says so.
+        Linear equalities between columns that the rows satisfy. "auto" searches for
+        equalities between several columns that all rows satisfy. If there are fewer
+        rows than columns plus two, some equalities hold by chance: "auto" then uses
+        only sums of neighbouring columns, such as a total next to its parts, and issues
+        a warning. None uses no equalities.
     extrapolation : float or None, default=None
-        How far values may lie beyond the range of their column, as a share of it; None
-        for no limit.
+        Distance by which new values may exceed the range of a feature, as a share of
+        the length of the range. None sets no bounds.
     offset : float, default=1.0
-        The larger, the less large values are moved before small ones.
+        Constant in the distance. A larger offset moves small and large values by
+        similar amounts; a smaller offset moves mostly large values.
 
     Returns
     -------
     rows : array-like of shape (n, *shape)
-        In the container, units and types of ``X``, with its index.
+        The moved rows in the container, units and types of ``X``, with its index.
 
     Raises
     ------
     Infeasibility
-        A ValueError: the constraints of a row, or the totals of all, are infeasible.
-        The message names one of them, what excludes it, and the range that it can
-        reach.
+        A ``ValueError``, if the constraints of a row or the totals are infeasible. The
+        message names a constraint and its feasible range.
 
     See Also
     --------
-    PNLAugmenter : New rows with constraints.
-    ColumnConstraint : A constraint by names of columns.
-    calibrate : Weights instead of other values.
+    PNLAugmenter : Generate new rows with constraints.
+    ColumnConstraint : Constrain columns by name.
+    calibrate : Compute weights of rows instead of new values.
 
     Examples
     --------
@@ -114,8 +119,8 @@ def adjust(
     """
     is_list = isinstance(constraints, list | tuple)
     for constraint in constraints if is_list else [constraints]:
-        for name, end in getattr(constraint, "labelled", {}).items():
-            check_order(end, X, name)
+        for name, bound in getattr(constraint, "labelled", {}).items():
+            check_order(bound, X, name)
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
     feasible = _feasible_set(table, numbers, constraints, equalities, extrapolation)
@@ -124,17 +129,17 @@ def adjust(
         if infeasible.any():
             raise explain_infeasible(rows, infeasible, feasible)
     else:
-        asked = Totals.read(totals, len(numbers), table, numbers)
-        if asked.counted:
+        requested = Totals.read(totals, len(numbers), table, numbers)
+        if requested.counted:
             raise ValueError(
-                f"The counts of {asked.counted[0]}: rows that are moved keep their "
-                "categories. calibrate gives rows weights for counts."
+                f"totals contains counts of {requested.counted[0]}, but adjust cannot "
+                "change categories. Use calibrate to satisfy counts by weights."
             )
-        sums = asked.sums_of(numbers)
+        sums = requested.sums_of(numbers)
         rows = project_to_totals(numbers, sums, feasible, offset=offset)
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
-    # Steps are kept where possible; types always.
+    # The final check covers the rounding of types, because other rounding can be lost.
     columns = feasible.columns
     columns = replace(columns, steps=np.where(columns.is_whole, columns.steps, 0.0))
     relations = replace(feasible.relations, columns=columns)
@@ -145,19 +150,20 @@ def adjust(
 
 
 def _feasible_set(table, numbers, constraints, equalities, extrapolation):
-    """Return the set that given rows (n, D) are moved into."""
+    """Return the set of feasible rows for given rows (n, D)."""
     (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
-    # Equalities of columns that others give leave fewer to be told from chance.
+    # Each equality that was found reduces the number of free columns, and so the number
+    # of rows that exclude chance.
     if isinstance(equalities, str) and 1 < d and n < d - len(kept) + 2:
-        found = "sums of neighbours alone are" if len(kept) else "none is"
+        used = "only sums of neighbouring columns" if len(kept) else "no equalities"
         warn_user(
-            f"In {n} row{'s' * (n > 1)} of {d} columns equalities cannot be told from "
-            f"chance, and {found} kept: give equalities= that are to hold, or None."
+            f"X has {n} row{'s' * (n > 1)} and {d} columns, too few rows to tell "
+            f"equalities from chance; adjust uses {used}. Pass equalities=, or None."
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)
     steps = find_value_support(numbers, table).steps
     wanted = read_constraints(constraints, table, n)
-    ends = least - room, most + room
-    relations = ColumnRelations.plain(table, numbers, steps, kept, *ends)
+    bounds = least - room, most + room
+    relations = ColumnRelations.plain(table, numbers, steps, kept, *bounds)
     return FeasibleSet(relations, wanted)

@@ -1,4 +1,9 @@
-"""Calibration: weights of rows that meet totals, and tables that meet margins."""
+"""Compute weights of rows that satisfy totals, and tables that satisfy margins.
+
+:func:`calibrate` reads the totals as a linear system in the weights, minimises the
+Kullback-Leibler divergence from the design weights, and can round the weights to
+integers. :func:`rake` solves the same system for the cells of a labelled table.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +30,12 @@ from .constraints import LinearConstraints, stack_terms
 from .totals import as_totals, check_level_sum, read_counts, read_sum
 from .weights import _TINY, effective_size, nearest_weights
 
-# Share of a total that rounding in double precision may hide.
+# Rounding in double precision can change a total by this share.
 _ROUNDING = 1e-12
-# Integer terms up to this size are numbers of persons or things, not amounts.
+# Larger integer terms are amounts. An exact integer solution for amounts takes too
+# long.
 _LARGEST_COUNT = 32
-# Pairs of rows whose rounding is exchanged; some dozens are enough.
+# Maximum number of exchanges of rounding; a few dozen are usually enough.
 _MOST_EXCHANGES = 500
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 _SOLVER_CONSTRAINTS = {
@@ -40,11 +46,11 @@ _SOLVER_CONSTRAINTS = {
 
 
 class CalibrationError(ValueError):
-    """Totals that weights do not meet; ``report`` is the :class:`CalibrationReport`.
+    """Error of totals that the weights miss, with the :class:`CalibrationReport`.
 
     See Also
     --------
-    calibrate : Weights of rows that meet totals.
+    calibrate : Compute weights of rows that satisfy totals.
 
     Examples
     --------
@@ -68,23 +74,26 @@ class CalibrationReport(TableReport):
     Attributes
     ----------
     weights : ndarray of shape (n,)
+        The calibrated weights.
     design_weights : ndarray of shape (n,)
+        The weights before calibration.
     names : tuple of str
-        The totals, in words.
+        Names of the totals.
     lower, upper : ndarray of shape (c,)
-        What was asked for.
+        Bounds of the requested totals.
     before, after : ndarray of shape (c,)
-        The totals (means, shares) with the design weights, and with these.
+        The totals (means, shares) with the design weights and the calibrated weights.
     residual : ndarray of shape (c,)
-        What is missed of each, as a share of the sum of its absolute terms.
+        Distance of each total from the request, as a share of the sum of the absolute
+        terms of the total.
     n_iter : int
-        Newton steps.
+        Number of Newton steps.
     reasons : tuple of str
-        Why a total is not met; none if all are.
+        Explanations of the totals that are not satisfied. Empty if all are satisfied.
 
     See Also
     --------
-    calibrate : Weights of rows that meet totals.
+    calibrate : Compute weights of rows that satisfy totals.
 
     Examples
     --------
@@ -107,28 +116,28 @@ class CalibrationReport(TableReport):
 
     @property
     def converged(self) -> bool:
-        """Whether all totals are met (by whole weights: by those they round)."""
+        """Whether the weights, before rounding to integers, satisfy all totals."""
         return not self.reasons
 
     @property
     def missed(self) -> NDArray:
-        """Distance of each total from what was asked, in its units."""
+        """Distances of the totals from their intervals, in the units of the totals."""
         return np.abs(self.after - np.clip(self.after, self.lower, self.upper))
 
     @property
     def ratios(self) -> NDArray:
-        """Weights over design weights; 1 where both are 0."""
+        """Weights divided by design weights; 1 if both are 0."""
         ratios, design = np.ones_like(self.weights), self.design_weights
         return np.divide(self.weights, design, out=ratios, where=design > 0)
 
     @property
     def effective_sample_size(self) -> float:
-        """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
+        """Kish's effective number of rows, ``(sum w)^2 / sum w^2``."""
         return effective_size(self.weights)
 
     @property
     def design_effect(self) -> float:
-        """Kish's ``1 + cv^2`` of the weights that are not 0.
+        """Kish's design effect, ``1 + cv^2`` of the non-zero weights.
 
         L. Kish, "Survey Sampling", 1965, section 11.7.
         """
@@ -179,73 +188,78 @@ def calibrate(
     strict: bool = True,
     return_report: bool = False,
 ) -> NDArray | tuple[NDArray, CalibrationReport]:
-    r"""Compute weights of rows that meet totals, nearest to given weights.
+    r"""Compute weights of rows that satisfy totals, nearest to given weights.
 
-    Solves ``min KL(w, design_weights)`` over the weights ``w`` with
+    The weights ``w`` minimise ``KL(w, design_weights)`` subject to
 
     .. math:: l \le \sum_i w_i x_i \le u, \qquad
               low \cdot d_i \le w_i \le high \cdot d_i ,
 
-    which survey statistics calls calibration (raking, where the totals are counts):
-    ``w_i = d_i exp(x_i y)``, cut to its bounds, by Newton's method in as many
-    variables as there are totals. To calibrate parts of the rows apart, call it for
-    each group of ``X.groupby(...)``.
+    In survey statistics, this problem is called calibration, or raking if the totals
+    are counts. The solution is ``w_i = d_i exp(x_i y)``, clipped to the bounds.
+    Newton's method finds ``y``, which has one element per total. To calibrate groups of
+    rows separately, call the function for each group of ``X.groupby(...)``.
 
     Parameters
     ----------
     X : data frame, array-like or sparse matrix of shape (n, n_columns)
-        Rows of a sample. Sparse matrices are not made dense.
+        Rows of a sample. Sparse matrices stay sparse.
     totals : dict, ColumnTotal, list of them, or array-like of shape (n_columns,)
-        What is asked of the weighted rows, by column (a name, or its number). A number
-        is the sum of the column; a dict or Series holds counts by level; with a tuple
-        of columns, counts by tuple of levels, of two also a :func:`pandas.crosstab`.
-        Levels that are not named are free. A Series by column is read as a dict.
-        :func:`~sklearn_pnl.control.column_total` has means, intervals, tolerances and
-        sums of several columns. An array asks for the sums of all columns.
+        Requested totals of the weighted rows. A dict or Series maps columns (names or
+        indices) to totals. A number is the sum of the column, and a dict or Series
+        maps levels to counts. A tuple of columns maps to counts by tuples of levels,
+        or, for two columns, to a :func:`pandas.crosstab`. The counts of omitted levels
+        are free. Use :func:`~sklearn_pnl.control.column_total` for means, intervals,
+        tolerances and sums over several columns. An array contains the sums of all
+        columns.
     design_weights : array-like of shape (n,), default=None
-        Not negative; rows without weight stay so. None weighs all rows 1.
+        Non-negative weights before calibration. Rows with weight 0 keep weight 0. None
+        uses weight 1 for all rows.
     bounds : tuple of float, default=(0, inf)
-        Least and largest ratio of a weight to its design weight.
+        Lower and upper bound of the ratio of a weight to its design weight. Narrower
+        bounds prevent extreme weights, but some totals can become infeasible.
     integer : bool, default=False
-        Whether to round weights to integers that meet the totals, each weight up or
-        down. Counts, and sums of small integers such as persons, are exact if such
-        integers exist next to the weights. Means and other sums are brought near by
-        exchanges between rows that are alike in these totals, usually to less than the
-        mean size of their terms. If no integers are found, weights are truncated, and
-        the fractions replicate a systematic sample of rows (truncate, replicate,
-        sample). ``report.missed`` has what is missed; without a report, a warning
-        states it.
+        Whether to round each weight up or down to an integer. Counts, and sums of small
+        integers such as numbers of persons, are exact if a feasible rounding is found.
+        Means and other sums come close to the request, usually within the mean size of
+        their terms. If no feasible rounding is found, weights are truncated, and the
+        fractions replicate a systematic sample of rows (truncate, replicate, sample).
+        ``report.missed`` contains the remaining distances; without a report, a warning
+        states the largest.
     tol : float, default=1e-9
-        Wanted residual of each total, as a share of the sum of its absolute terms.
+        Tolerance of the residual of each total, as a share of the sum of the absolute
+        terms.
     max_iter : int, default=200
-        Most Newton steps.
+        Maximum number of Newton steps.
     strict : bool, default=True
-        Whether a total that is not met raises. Otherwise the report says it, or a
-        warning if none is asked for.
+        Whether to raise an error if a total is not satisfied. If False, the report
+        contains the reasons; without a report, a warning is issued.
     return_report : bool, default=False
-        Whether to return a :class:`CalibrationReport` too.
+        Whether to return a :class:`CalibrationReport`.
 
     Returns
     -------
     weights : ndarray of shape (n,)
-        In the order of the rows, as for ``sample_weight``.
+        Weights in the order of the rows, for example for ``sample_weight``.
     report : CalibrationReport
-        Only if ``return_report``.
+        The report. Returned if ``return_report`` is True.
 
     Raises
     ------
     ValueError
-        If a column or level is unknown or a number is missing; if shares of levels sum
-        to 1 and leave nothing for rows without such a level. If totals are not met, the
-        error carries the report: it names a total that is out of reach by itself with
-        what it can reach, else the one that the best weights miss most. Margins that
-        disagree are such totals: which two they are is not said.
+        If a column or level is unknown, if a number is missing, or if shares that sum
+        to 1 leave no weight for rows with other levels.
+    CalibrationError
+        A ``ValueError`` with the attribute ``report``, if a total is not satisfied and
+        ``strict`` is True. The message names each total that is infeasible by itself,
+        with its feasible range. If totals contradict each other, the message names the
+        total with the largest residual.
 
     See Also
     --------
-    column_total : A mean, an interval, a sum of several columns.
-    rake : Tables with given margins.
-    sklearn_pnl.geometry.linear_projection : Rows to linear equations and ranges.
+    column_total : Request a mean, an interval or a sum over several columns.
+    rake : Compute a table with given margins.
+    sklearn_pnl.geometry.linear_projection : Project rows onto linear equations.
 
     References
     ----------
@@ -266,7 +280,7 @@ def calibrate(
     """
     columns = columns_of(X)
     if not len(columns):
-        raise ValueError("X has 0 rows: give at least one row to weigh.")
+        raise ValueError("X has 0 rows. Pass at least one row.")
     check_order(design_weights, X, "design_weights")
     check_plain(design_weights, "design_weights")
     with errors_naming("design_weights"):
@@ -275,21 +289,21 @@ def calibrate(
             design_weights, empty, dtype=np.float64, ensure_non_negative=True
         )
     floor, ceiling = _limits_of_weights(bounds, design)
-    asked = _RowTotals.read(totals, columns, design)
-    weights, n_iter, reasons = asked.solve(
+    system = _RowTotals.read(totals, columns, design)
+    weights, n_iter, reasons = system.solve(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
     )
     if integer and not reasons:
-        weights = _round_weights(asked, weights, floor, ceiling)
+        weights = _round_weights(system, weights, floor, ceiling)
     report = CalibrationReport(
         weights,
         design,
-        asked.labels,
-        asked.lower,
-        asked.upper,
-        asked.values(design),
-        asked.values(weights),
-        asked.residual(weights),
+        system.labels,
+        system.lower,
+        system.upper,
+        system.values(design),
+        system.values(weights),
+        system.residual(weights),
         n_iter,
         reasons,
     )
@@ -300,31 +314,35 @@ def calibrate(
     k = int(report.residual.argmax())
     if report.residual[k] > max(tol, _ROUNDING):
         warn_user(
-            f"The weights miss totals, most {report.names[k]}, by "
-            f"{report.missed[k]:.6g}; return_report=True has all."
+            f"The weights do not satisfy all totals; the largest residual is that of "
+            f"{report.names[k]}, by {report.missed[k]:.6g}. Set return_report=True to "
+            "see all totals."
         )
     return weights
 
 
 def _limits_of_weights(bounds, design):
-    """Least and largest weights (n,), of ratios to design weights."""
+    """Return lower and upper bounds (n,) of the weights."""
     low, high = bounds
     if not (0 <= low <= high and low < np.inf):
         raise ValueError(
-            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
-            f"largest, which may be infinite; got {bounds!r}."
+            "bounds must be ratios of a weight to its design weight, (lower, upper) "
+            f"with 0 <= lower <= upper, and lower finite; got {bounds!r}."
         )
     return low * design, np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
 
 
 def check_order(given, X, name):
-    """Refuse a Series with the index of X in another order: it is read by place."""
+    """Reject a Series with the index of X in another order.
+
+    Values are read by position, so that the Series would be assigned to wrong rows.
+    """
     index, labels = (getattr(x, "index", None) for x in (given, X))
     has_both = hasattr(index, "equals") and hasattr(labels, "equals")
     if has_both and not index.equals(labels) and Counter(index) == Counter(labels):
         raise ValueError(
-            f"{name} has the index of X in another order, but is read by place: give "
-            f"{name}.reindex(X.index)."
+            f"{name} has the index of X in another order, but is read by position. "
+            f"Pass {name}.reindex(X.index)."
         )
 
 
@@ -333,45 +351,45 @@ def check_order(given, X, name):
 
 @dataclass(frozen=True, repr=False)
 class _RowTotals(LinearConstraints):
-    """Sums over weighted rows, some of them (k,) divided by the sum of the weights."""
+    """Sums over weighted rows, divided by the sum of the weights if ``is_mean``."""
 
     is_mean: np.ndarray | None = None
 
     @classmethod
     def read(cls, totals, columns, design):
-        """Read what is asked of the rows: sums first, then counts."""
-        asked = as_totals(totals, columns.names, (columns.n_columns,))
-        asked.sort(key=lambda total: total.by_level)
-        parts = [_read_total(columns, total, design) for total in asked]
-        is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
+        """Read the requested totals: sums first, then counts."""
+        requested = as_totals(totals, columns.names, (columns.n_columns,))
+        requested.sort(key=lambda total: total.by_level)
+        parts = [_read_total(columns, total, design) for total in requested]
+        is_mean = np.repeat([total.mean for total in requested], [*map(len, parts)])
         return cls(**vars(parts[0].stack(*parts[1:])), is_mean=is_mean)
 
     def values(self, weights):
-        """The totals (k,) of weights."""
+        """Compute the totals (k,) of weights."""
         sums = self.coefficients @ weights
         return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
 
     def residual(self, weights):
-        """What is missed of each, as a share of the sum of its absolute terms."""
+        """Compute the residuals (k,) as shares of the sums of absolute terms."""
         missed = np.abs(self.missing(self.values(weights)))
-        # Weights of 0 have no mean.
+        # The mean is undefined if all weights are 0.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
         size = replace(self, coefficients=abs(self.coefficients)).values(weights)
-        # Where all terms are 0, what is missed stays far above any tolerance.
+        # If all terms are 0, the residual must exceed any tolerance.
         return missed / np.maximum(size, 1e-100)
 
     def linear(self):
-        """Coefficients of the weights in sums alone, and their ends.
+        """Return all totals as sums: coefficients of the weights, and bounds.
 
-        A mean between two ends is two sums of differences from these, one on either
-        side of 0.
+        Each bound of a mean becomes a sum of differences from the bound, which must be
+        at least or at most 0.
         """
         sums = ~self.is_mean
         parts, ends = [self.coefficients[sums]], [[self.lower[sums], self.upper[sums]]]
         for k in np.flatnonzero(self.is_mean):
             row, low, high = self._row(k), self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
-                # Differences that the rounding of a mean makes are none.
+                # A difference within the rounding of a mean is 0.
                 is_end = np.abs(row - end) <= _ROUNDING * abs(end)
                 parts.append(np.where(is_end, 0.0, row - end)[None])
                 least = 0.0 if end == low else -np.inf
@@ -384,10 +402,10 @@ class _RowTotals(LinearConstraints):
         return (row.toarray() if issparse(row) else row)[0]
 
     def solve(self, design, floor, ceiling, tol, max_iter, ranges):
-        """Weights nearest to given ones, Newton steps, and why totals are not met."""
+        """Return the nearest weights, the Newton steps, and the reasons of failure."""
         reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
         for k in np.flatnonzero(self.is_mean):
-            # Of any weights; bounds may narrow it.
+            # The range holds for all non-negative weights, and ignores the bounds.
             row = self._row(k)[ceiling > 0]
             reach[:, k] = row.min(), row.max()
         least, most = reach
@@ -410,52 +428,53 @@ class _RowTotals(LinearConstraints):
         reason = (
             f"{self.asks(k)}; with the other totals, the weights after {n_iter} "
             f"steps give {self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
-            f"tol={tol:g} of its terms. Leave one out, give tolerances "
-            "(column_total(..., rtol=)), or increase max_iter or tol."
+            f"tol={tol:g} of its terms. Remove a total that contradicts the others, or "
+            "pass tolerances (column_total(..., rtol=)), or increase max_iter or tol."
         )
         return weights, n_iter, (reason,)
 
 
 def _read_total(columns, total, design):
-    """A total as constraints on the weights of rows."""
+    """Return a total as constraints on the weights of rows."""
     if not total.by_level:
         return read_sum(columns, total)
     counts, codes = read_counts(columns, total)
     rest = np.flatnonzero((codes < 0) & (design > 0))
-    # Shares that sum to 1 leave no weight for rows that have none of their levels.
+    # Shares that sum to 1 leave no weight for rows with other levels.
     check_level_sum(total, counts, len(rest), 1.0 if total.mean else None)
     least = counts.lower.sum()
     if total.mean and least >= 1 - _ROUNDING and len(rest):
         raise ValueError(
             f"The shares of the levels of {total.of!r} sum to {least:.6g}, which "
-            f"leaves nothing for {len(rest)} rows that have none of these levels, the "
-            f"first of which is row {rest[0]}. Leave these rows out, or let the shares "
-            "sum to less."
+            f"leaves nothing for {len(rest)} rows with other levels; the first is row "
+            f"{rest[0]}. Remove the rows, or reduce the sum of the shares."
         )
     return counts
 
 
-def _round_weights(asked, weights, floor, ceiling):
-    """Round weights to integers that meet totals, if such integers are found.
+def _round_weights(system, weights, floor, ceiling):
+    """Round weights to integers that satisfy the totals, if a rounding is found.
 
-    Otherwise truncate, replicate, sample: fractions are summed over the rows, with
-    rows of the same terms next to each other, and a row is replicated where the sum
-    passes a half.
+    Otherwise truncate, replicate, sample: sum the fractions over the rows, with rows of
+    equal terms next to each other, and replicate a row when the sum passes a half.
     """
-    # No weight is -0.
+    # Adding 0.0 turns -0 into 0.
     floor = np.ceil(floor - _ROUNDING) + 0.0
     ceiling = np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
-        raise ValueError(f"bounds leave no whole weight for row {row}.")
-    terms, lower, upper = asked.linear()
-    # Rows that nothing is asked of keep the sum of their weights.
+        raise ValueError(
+            f"bounds allow no integer weight for row {row}. Widen bounds, or set "
+            "integer=False."
+        )
+    terms, lower, upper = system.linear()
+    # The last term preserves the sum of all weights within 1.
     terms = csr_array(stack_terms([terms, np.ones((1, len(weights)))]))
     lower, upper = (np.r_[e, weights.sum() + k] for e, k in ((lower, -1), (upper, 1)))
     is_whole = abs(terms - terms.rint()).sum(axis=1) == 0
     is_whole &= np.ceil(lower) <= np.floor(upper)
     largest = abs(terms).max(axis=1).toarray().ravel()
-    # Counts of rows and of persons in them are met; a search for exact sums of larger
-    # terms, such as prices, takes minutes.
+    # Counts of rows and persons become exact. An exact search with larger terms, such
+    # as prices, would take minutes.
     weights = np.clip(weights, floor, ceiling)
     order = np.argsort(_fingerprints(terms), kind="stable")
     for most in (_LARGEST_COUNT, 1):
@@ -472,9 +491,9 @@ def _round_weights(asked, weights, floor, ceiling):
 
 
 def _fingerprints(terms):
-    """Return a number (n,) of each row that tells rows with other terms (c, n) apart.
+    """Return a number (n,) for each row that identifies the terms (c, n) of the row.
 
-    Sums with irrational coefficients are equal for equal terms only.
+    Rows with different terms have different sums, because coefficients are irrational.
     """
     return terms.T @ np.sin(1.0 + np.arange(terms.shape[0]))
 
@@ -483,8 +502,8 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
     """Round weights so that the sums of terms (c, n) lie in intervals.
 
     Rows with the same terms form a group. The integer sum of the weights of each group
-    is found first, then the rows of the group that go up. Rows that follow each other
-    in ``order`` (n,) are alike in other terms.
+    is found first, then the rows of the group that are rounded up. Neighbouring rows
+    in ``order`` (n,) have similar values in the remaining terms.
 
     Returns
     -------
@@ -500,8 +519,8 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
     limits = least, least + np.bincount(group, part > 0)
     sums = np.bincount(group, weights)
     sums = whole_near(sums, terms[:, first], lower, upper, limits, seconds=2)
-    # Not the largest fractions, which terms may depend on: rows go up by chance, with
-    # evenly spread numbers in place of random ones.
+    # Rounding up the largest fractions would bias terms that depend on the fractions.
+    # Evenly spread numbers replace random numbers.
     spread = np.empty(len(weights))
     spread[order] = np.arange(len(weights)) * _GOLDEN_RATIO % 1
     order = np.lexsort((np.where(part > 0, spread - part, 2.0), group))
@@ -514,9 +533,9 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
 def _exchanged(whole, weights, group, terms, lower, upper):
     """Bring sums of ``terms`` (m, n) near their intervals by exchanges of pairs.
 
-    One of two rows of a group is rounded up in place of the other, so that the sums of
-    the groups stay. Each exchange is the one that leaves the least of the sum that is
-    missed most; the exchanges end where none helps.
+    An exchange rounds one row of a group up and another row down, so that the sums of
+    the groups do not change. Each exchange reduces the largest residual as much as
+    possible. The loop stops when no exchange reduces the residuals.
     """
     if not len(terms):
         return whole
@@ -530,7 +549,7 @@ def _exchanged(whole, weights, group, terms, lower, upper):
         downs = np.flatnonzero(whole > weights + _ROUNDING)
         if missed <= _ROUNDING or not len(ups) or not len(downs):
             break
-        # Of each row that may go up: the rows of its group with the nearest terms.
+        # For each row that can be rounded up, find rows of the group with near terms.
         least, width = terms[k].min(), 2 * np.ptp(terms[k]) + _TINY
         keys = group[downs] + (terms[k, downs] - least) / width
         downs = downs[np.argsort(keys, kind="stable")]
@@ -562,49 +581,51 @@ def rake(
     max_iter: int = 1000,
     strict: bool = True,
 ) -> Raking:
-    r"""Compute the table with given margins that is nearest to a given one.
+    r"""Compute the table with given margins that is nearest to a given table.
 
-    Solves ``min KL(|q|, |table|)`` over the ``q`` with the margins wanted and the signs
-    of the table: raking, or iterative proportional fitting; with negative cells it is
-    GRAS. Cells that are 0, or are not there, stay so.
+    The result ``q`` minimises ``KL(|q|, |table|)`` over all tables with the requested
+    margins and the signs of ``table``. The method is called raking or iterative
+    proportional fitting, and GRAS for tables with negative cells. Cells with value 0
+    and cells that are not in the table stay 0.
 
     Parameters
     ----------
     table : pandas Series, or array-like
-        A Series with a level of its index for each mode, by name. A frame with a cell a
-        row is one by ``frame.set_index(modes)[column]``, or has weights by
-        :func:`calibrate`. Arrays are handed to :func:`sklearn_pnl.geometry.rake_array`:
-        many tables at once, no negative cells.
+        A Series with one named index level for each mode. For a data frame with one
+        cell per row, use ``frame.set_index(modes)[column]``, or :func:`calibrate`.
+        Arrays are passed to :func:`sklearn_pnl.geometry.rake_array`, which accepts many
+        tables at once, but no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
-        The sums over all other modes, by level or tuple of levels, or other totals in
-        the forms of :func:`calibrate`. Levels that are not named are free. Of an array:
-        dict of tuple of modes to array.
+        Requested sums over all other modes, by level or tuple of levels, or other
+        totals in the forms of :func:`calibrate`. The sums of omitted levels are free.
+        For an array, pass a dict from tuples of modes to arrays.
     tol : float, default=1e-9
-        Wanted ``|margin - wanted|``, as a share of the sizes of the cells summed.
+        Tolerance of the residual of each margin, as a share of the sum of the absolute
+        cells.
     max_iter : int, default=1000
-        Most Newton steps.
+        Maximum number of Newton steps.
     strict : bool, default=True
-        Whether a table that does not have the margins raises. Otherwise ``reasons``
-        says it.
+        Whether to raise an error if a margin is not satisfied. If False, ``reasons`` of
+        the result explains the failure.
 
     Returns
     -------
     Raking
-        ``tables`` is a Series or array as given.
+        The result. ``tables`` is a Series or array, as ``table`` is.
 
     Raises
     ------
     ValueError
         If a name or level is unknown, or a cell is missing.
     RakingError
-        A ``ValueError`` that carries the result: a margin that no such table has, and
-        what can be reached, else what the best table misses, also where margins
-        disagree.
+        A ``ValueError`` with the attribute ``result``, if a margin is not satisfied and
+        ``strict`` is True. The message names an infeasible margin with its feasible
+        range, or the margin with the largest residual.
 
     See Also
     --------
-    calibrate : Weights of rows that meet totals.
-    sklearn_pnl.geometry.rake_array : Many tables as one array, faster.
+    calibrate : Compute weights of rows that satisfy totals.
+    sklearn_pnl.geometry.rake_array : Rake many tables in one array.
 
     References
     ----------
@@ -627,27 +648,30 @@ def rake(
     """
     if is_frame(table):
         raise ValueError(
-            "table is a data frame: pass a Series with a level of its index for each "
-            "mode, frame.set_index(modes)[column], or of a crosstab frame.stack()."
+            "table must be a Series with one index level for each mode; got a data "
+            "frame. Pass frame.set_index(modes)[column], or for a crosstab "
+            "frame.stack()."
         )
     if not hasattr(type(table), "iloc"):
         return rake_array(table, margins, tol=tol, max_iter=max_iter, strict=strict)
     check_plain(table, "table")
     cells = table.to_numpy(dtype=float)
     if not np.isfinite(cells).all():
-        raise ValueError("Cells must be finite; fill or drop those that are missing.")
+        raise ValueError(
+            "table contains NaN or infinity. Impute or drop missing cells."
+        )
     columns = columns_of(table.index.to_frame(index=False))
     signs, sizes = np.sign(cells), np.abs(cells)
-    asked = _RowTotals.read(margins, columns, sizes)
-    asked = replace(asked, coefficients=stack_terms([asked.coefficients * signs]))
+    system = _RowTotals.read(margins, columns, sizes)
+    system = replace(system, coefficients=stack_terms([system.coefficients * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
-    sizes, n_iter, reasons = asked.solve(
+    sizes, n_iter, reasons = system.solve(
         sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
     )
     raked = type(table)(signs * sizes, index=table.index, name=table.name)
     result = Raking(
         raked,
-        asked.residual(sizes).max(),
+        system.residual(sizes).max(),
         np.array(n_iter),
         np.array(not reasons),
         dict(enumerate(reasons[:1])),

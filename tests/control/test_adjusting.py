@@ -184,7 +184,7 @@ def test_values_with_the_index_in_another_order_are_refused():
     X = stores(0)
     mixed = (1.1 * X["total"]).iloc[::-1]
     asked = [ColumnConstraint("total", lower=0), ColumnConstraint("total", equal=mixed)]
-    with pytest.raises(ValueError, match=r"equal has .* order.*equal.reindex"):
+    with pytest.raises(ValueError, match="^equal has"):
         adjust(X, asked)
 
 
@@ -344,13 +344,13 @@ def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
     with pytest.raises(ValueError):
         adjust(X, totals={0: -1.0}, extrapolation=0.0)
     each = ColumnConstraint(0, equal=np.r_[X[:7, 0], 50.0, X[8:, 0]])
-    with pytest.raises(ValueError, match="Row 7 cannot .*x0 must be 50"):
+    with pytest.raises(ValueError, match="Row 7 cannot .*x0"):
         adjust(X, each, totals={1: 15.0}, extrapolation=0.0)
 
 
 def test_counts_are_refused_and_of_nothing_asked_rows_stay():
     X = stores(0).assign(place=np.repeat(["n", "s"], 30))
-    with pytest.raises(ValueError, match="keep their categories.*calibrate"):
+    with pytest.raises(ValueError, match="totals"):
         adjust(X, totals={"place": {"n": 20, "s": 40}})
     pd.testing.assert_frame_equal(adjust(X), X)
 
@@ -381,7 +381,7 @@ def test_subtotals_that_few_rows_do_not_show_are_warned_of():
     X = np.random.default_rng(0).gamma(3.0, size=(8, 12))
     quarters = X.reshape(8, 4, 3).sum(axis=2)
     X = np.column_stack([X, quarters, quarters.sum(axis=1)])
-    with pytest.warns(UserWarning, match="and sums of neighbours alone are kept"):
+    with pytest.warns(UserWarning, match="equalities="):
         rows = adjust(X, totals={16: 200})
     assert_allclose(rows[:, 12:16].sum(axis=1), rows[:, 16])
     asked = [
