@@ -244,12 +244,10 @@ def test_frames_and_series_keep_names_and_types(container, two):
 def test_bad_targets_are_refused():
     X, y = problem()
     sampler = PNLRegressionSampler()
-    with pytest.raises(ValueError, match="60 rows, but y has 59 values"):
+    with pytest.raises(ValueError, match="60 .* y .*59"):
         sampler.fit_resample(X, y[:-1])
     y[4] = np.nan
-    with pytest.raises(
-        ValueError, match="Input y contains NaN; .* row 4.* Drop such rows"
-    ):
+    with pytest.raises(ValueError, match="y .* row 4"):
         sampler.fit_resample(X, y)
     with pytest.raises(ValueError, match="target y is None.*PNLAugmenter"):
         sampler.fit_resample(X, None)
@@ -328,7 +326,7 @@ def test_rows_are_mixed_within_groups(method):
     assert len(sampler.groups_) == len(X_more)
     sampler.fit_resample(X, y)
     assert not hasattr(sampler, "groups_")
-    with pytest.raises(ValueError, match=r"groups has the shape \(2,\) for 60 rows"):
+    with pytest.raises(ValueError, match=r"groups .*\(2,\)"):
         sampler.fit_resample(X, y, groups=[1, 2])
 
 
