@@ -487,7 +487,7 @@ def test_a_reshaper_named_beside_a_poset_is_refused_where_it_does_not_fit():
         (table()[:0], {}, "0 sample"),
         (table()[:, :0], {}, "0 feature"),
         (table() + 1j, {}, "[Cc]omplex"),
-        (np.array([["a", "b"]] * 9), {}, "holds no numbers"),
+        (np.array([["a", "b"]] * 9), {}, "Column 0"),
         (
             table(),
             {"order": 1, "embedding": FunctionTransformer(lambda X: X * np.nan)},
@@ -556,7 +556,7 @@ class Lost(MixtureManifold):
 
 def test_what_does_not_converge_is_said():
     augmenter = PNLAugmenter(Codes(1, local_manifold=Lost())).fit(table())
-    with pytest.warns(ConvergenceWarning, match=r"1 of 30 projections .* nan > tol"):
+    with pytest.warns(ConvergenceWarning, match="PNLAugmenter: 1 of 30 "):
         augmenter.sample(30)
     X = np.random.default_rng(0).gamma(0.3, size=(60, 4, 3, 2))
     hard = ManyBodyProjector(2, max_iter=1, offset=1e-4)
@@ -611,7 +611,11 @@ def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
 @pytest.mark.parametrize(("draws", "n_parents"), [("mixup", 2), ("kde", 3)])
 def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents):
     augmenter = PNLAugmenter(Codes(1, draws=draws), k_neighbors=9)
+<<<<<<< HEAD
     with pytest.warns(UserWarning, match="9 neighbours") as caught:
+=======
+    with pytest.warns(UserWarning, match="k_neighbors=9") as caught:
+>>>>>>> lframes
         augmenter.fit(positive(0, *SHAPE, n=3))
     assert len(caught) == 1
     assert augmenter.sample(5, 0, return_parents=True)[1].shape == (5, n_parents)
@@ -620,7 +624,11 @@ def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents
 @pytest.mark.parametrize("method", [Lines(), Codes(1)], ids=str)
 def test_one_row_gives_copies_with_a_warning(method):
     X = positive(0, 12, n=1)
+<<<<<<< HEAD
     with pytest.warns(UserWarning, match="copies"):
+=======
+    with pytest.warns(UserWarning, match="training data has only 1"):
+>>>>>>> lframes
         augmenter = PNLAugmenter(method).fit(X)
     assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
 

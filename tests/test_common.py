@@ -70,7 +70,7 @@ REGRESSORS = [PNLRegressionSampler(n_samples=5, random_state=0)]
 def _few_rows():
     """The suites fit on fewer rows than there are neighbours; that warns."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*eighbours were asked for.*")
+        warnings.filterwarnings("ignore", ".* has only ")
         warnings.filterwarnings("ignore", "X has rows of one axis")
         # Nothing tells the missing cells of a single mode.
         warnings.filterwarnings("ignore", ".*do not determine a code.*")

@@ -305,7 +305,7 @@ def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
     asked = ColumnConstraint("a", equal=wanted)
     augmenter = PNLAugmenter().fit(frame)
     if infeasible == "raise":
-        with pytest.raises(ValueError, match="Row 0 cannot satisfy all"):
+        with pytest.raises(ValueError, match="Row 0"):
             augmenter.sample(N_NEW, 0, constraints=asked)
         return
     new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")
@@ -494,7 +494,7 @@ def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
     assert X.equals(before)
 
 
-@pytest.mark.filterwarnings("ignore:Whole numbers")
+@pytest.mark.filterwarnings("ignore:Integers beyond")
 @pytest.mark.parametrize("end", ["min", "max"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8])
 def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
@@ -516,5 +516,5 @@ def test_arrays_of_rows_are_rows():
     new = PNLAugmenter().fit(series).sample(5, random_state=0)
     assert_array_equal(new, PNLAugmenter().fit(rows).sample(5, random_state=0))
     series[1] = series[1][:, :3]
-    with pytest.raises(ValueError, match=r"row 1 \(3, 3\).*np.stack"):
+    with pytest.raises(ValueError, match=r"row 1 .*\(3, 3\)"):
         PNLAugmenter().fit(series)

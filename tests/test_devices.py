@@ -200,9 +200,9 @@ def test_an_augmenter_of_rows_on_a_device_knows_no_columns(new):
             ),
             "constraints are for arrays of NumPy",
         ),
-        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "on the host"),
-        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "on the host"),
-        (lambda X: ManyBodyImputer().fit(X), "ManyBodyImputer takes rows on the host"),
+        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
+        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
+        (lambda X: ManyBodyImputer().fit(X), "ManyBodyImputer"),
         (
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),
             "takes arrays of NumPy",
@@ -218,19 +218,19 @@ def test_what_computes_on_the_host_refuses_by_name(new, call, message):
 def test_bad_cells_and_codes_are_named(new):
     X = images()
     X[3, 1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"NaN; the first is at row 3, cell \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"row 3, cell \(1, 2\)"):
         ManyBodyProjector(handle_missing="ignore").fit(new(X))
     X[3, 1, 2] = -1
-    with pytest.raises(ValueError, match=r"-1 at row 3, cell \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"row 3, cell \(1, 2\)"):
         ManyBodyProjector().fit(new(X))
     projector = ManyBodyProjector(2).fit(new(images()))
     codes = np.zeros((3, projector.n_params_))
     codes[2] = 1e308
     with pytest.raises(ValueError, match="Row 2 has no distribution"):
         projector.inverse_transform(new(codes))
-    with pytest.raises(ValueError, match="same namespace and the same device"):
+    with pytest.raises(ValueError, match="namespace"):
         projector.transform(images())
-    with pytest.raises(ValueError, match="same namespace and the same device"):
+    with pytest.raises(ValueError, match="namespace"):
         BackwardProjector().fit(images()).inverse_transform(new(codes))
 
 
@@ -266,5 +266,5 @@ def test_a_training_loop_draws_its_rows_on_its_device(new, capsys):
 
 def test_rows_that_do_not_converge_are_warned_of(new):
     X = new(PrimeFactorReshaper().fit_transform(images()))
-    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         ManyBodyProjector(3, max_iter=1, tol=1e-13).fit(X)

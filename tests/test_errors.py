@@ -1,4 +1,8 @@
-"""What bad input gets: an error that says what is wrong, where, and what to do."""
+"""Invalid input raises an error with the argument, the place and a remedy.
+
+Most tests match only the argument, the row or the column. The test of ``MESSAGES``
+asserts the wording of one message of each family.
+"""
 
 import pickle
 import re
@@ -14,7 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
 
 from sklearn_pnl import (
     BackwardProjector,
@@ -50,7 +54,7 @@ from sklearn_pnl.methods.draws import KernelDraws
 
 
 def encoder(order=1, **params):
-    """An augmenter of tensors as they come; what it lacks is its projector's."""
+    """Return an augmenter of tensors; other parameters are those of the projector."""
     names = PNLAugmenter._get_param_names()
     kept = {name: params.pop(name) for name in names if name in params}
     plain = {"embedding": None, "reshaper": None}
@@ -75,13 +79,13 @@ def positive(n=12, *shape):
 
 
 def fit(estimator, X):
-    """``fit``, or for a sampler ``fit_resample`` on classes of five and the rest."""
+    """Call ``fit``, or ``fit_resample`` with a class of five rows for samplers."""
     if isinstance(estimator, PNLSampler):
         return estimator.fit_resample(X, np.arange(X.shape[0]) >= 5)
     return estimator.fit(X)
 
 
-# --- values: which, and where ---------------------------------------------------
+# --- values ---------------------------------------------------------------------
 
 PLACES = [((12, 5), "row 3, column 2"), ((12, 5, 4), r"row 3, cell \(2, 1\)")]
 
@@ -89,23 +93,23 @@ PLACES = [((12, 5), "row 3, column 2"), ((12, 5, 4), r"row 3, cell \(2, 1\)")]
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(("shape", "place"), PLACES)
-def test_first_value_that_is_no_number_is_named(shape, place, value, make):
+def test_first_value_that_is_not_finite_is_named(shape, place, value, make):
     X = positive(*shape)
     X[(3, 2, 1)[: len(shape)]] = value
     X[5] = np.nan
     estimator = make()
     if "method" in estimator.get_params():
-        # On lines cells may be missing.
+        # With `Lines`, cells can be missing.
         estimator.set_params(method="codes")
     name = "NaN" if np.isnan(value) else "infinity"
-    with pytest.raises(ValueError, match=rf"contains {name}.* first is at {place}\."):
+    with pytest.raises(ValueError, match=f"{name}.* {place}"):
         fit(estimator, X)
 
 
 @pytest.mark.parametrize(
     ("shape", "imputer"), [((9, 4), "SimpleImputer"), ((9, 4, 4), "ManyBodyImputer")]
 )
-def test_missing_cells_are_sent_to_an_imputer_that_takes_such_rows(shape, imputer):
+def test_the_imputer_in_the_message_accepts_the_shape_of_the_rows(shape, imputer):
     X = positive(*shape)
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match=imputer):
@@ -118,8 +122,7 @@ def test_first_negative_value_is_named(shape, place, make):
     X = positive(*shape)
     X[(3, 2, 1)[: len(shape)]] = -0.25
     X[5] = -7
-    message = f"Negative values .* first is -0.25 at {place}.*(MinMaxScaler|minmax)"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"-0.25 at {place}"):
         make().fit(X)
 
 
@@ -127,9 +130,9 @@ def test_first_negative_value_is_named(shape, place, make):
 def test_values_are_named_at_transform_and_in_codes(make):
     estimator, X = make().fit(positive()), positive()
     codes = estimator.transform(X)
-    for value, told in ((np.nan, "NaN; the first"), (-0.25, "the first is -0.25")):
+    for value in (np.nan, -0.25):
         X[7, 1, 2] = value
-        with pytest.raises(ValueError, match=rf"{told}.* row 7, cell \(1, 2\)"):
+        with pytest.raises(ValueError, match=r"row 7, cell \(1, 2\)"):
             estimator.transform(X)
     bad = codes.copy()
     bad[4, 1] = np.inf
@@ -146,14 +149,14 @@ def test_values_of_a_class_are_named_by_their_row_in_the_data():
     # Row 8 of the data is row 1 of its class.
     y = np.repeat([0, 1], [7, 5])
     method = Codes(1, offset=0, embedding=None, reshaper=None)
-    for cells, told in (
+    for cells, place in (
         ((8, slice(None), -1), "class 1; .*row 8"),
-        ((8, slice(None), 0), "row 8 .*offset=0"),
-        ((8, 3, 0), "Cell 3 of row 8 .*offset=0"),
+        ((8, slice(None), 0), "row 8"),
+        ((8, 3, 0), "Cell 3 of row 8"),
     ):
         X = positive(12, 5)
         X[cells[:2]] *= cells[2]
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=place):
             PNLSampler(method=method).fit_resample(X, y)
 
 
@@ -162,13 +165,13 @@ def test_zeros_without_offset_are_named(make):
     # The row is beyond the first block of work, which holds 167 rows of 784 cells.
     X = positive(200, 28, 28)
     X[190, 3, 4] = X[195, 0, 0] = 0
-    with pytest.raises(ValueError, match="Cell 88 of row 190 .*offset > 0"):
+    with pytest.raises(ValueError, match="Cell 88 of row 190"):
         make(offset=0).fit(X)
 
 
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
 def test_large_finite_values_are_numbers(make):
-    # Their sum overflows in float32: that alone is no reason to refuse them.
+    # The sum of the values overflows in float32, but not in float64.
     fit(make(), (1e38 * positive(12, 5)).astype(np.float32))
 
 
@@ -179,28 +182,17 @@ def test_large_finite_values_are_numbers(make):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (positive(12, 5) * 1j, "Complex data not supported"),
-        (np.full((12, 5), "word"), "Column 0 .*Row 0"),
+        (positive(12, 5) * 1j, "Complex"),
+        (np.full((12, 5), "word"), "Column 0 .*row 0"),
         (np.empty((0, 5)), "0 sample"),
-        (np.ones(12), "Expected 2D array, got 1D array"),
-        (
-            [[1.0, 2.0], [3.0]],
-            r"row 0 .*\(2,\), row 1 .*\(1,\).*np.stack",
-        ),
-        ([positive(3, 4), positive(3, 5)], r"row 1 .*\(3, 5\).*pad the short ones"),
-        (np.array([["a", 1.0]] * 12), "Column 0 .*Row 0"),
+        (np.ones(12), "1D array"),
+        ([[1.0, 2.0], [3.0]], "row 1 "),
+        ([positive(3, 4), positive(3, 5)], "row 1 "),
+        (np.array([["a", 1.0]] * 12), "Column 0 .*row 0"),
     ],
-    ids=[
-        "complex",
-        "words",
-        "empty",
-        "1-D",
-        "ragged",
-        "ragged series",
-        "mixed",
-    ],
+    ids=["complex", "strings", "empty", "1-D", "ragged", "ragged series", "mixed"],
 )
-def test_rows_of_other_types_and_shapes_are_refused(X, message, make):
+def test_rows_of_other_types_and_shapes_are_rejected(X, message, make):
     estimator = make()
     with pytest.raises(ValueError, match=message):
         if isinstance(estimator, PNLSampler):
@@ -210,7 +202,7 @@ def test_rows_of_other_types_and_shapes_are_refused(X, message, make):
 
 
 @pytest.mark.parametrize("make", [*PROJECTORS, PrimeFactorReshaper])
-def test_objects_and_sparse_matrices_are_refused(make):
+def test_objects_and_sparse_matrices_are_rejected(make):
     with pytest.raises((TypeError, ValueError)):
         make().fit(np.array([[{}] * 5] * 12, dtype=object))
     with pytest.raises(TypeError):
@@ -219,13 +211,13 @@ def test_objects_and_sparse_matrices_are_refused(make):
 
 @pytest.mark.parametrize("make", [*PROJECTORS, PrimeFactorReshaper])
 @pytest.mark.parametrize("shape", [(3, 5), (4, 3), (3, 4, 1), (12,)], ids=str)
-def test_rows_of_another_shape_are_refused_at_transform(shape, make):
+def test_rows_of_another_shape_are_rejected_at_transform(shape, make):
     estimator = make().fit(positive(12, 3, 4))
     with pytest.raises(ValueError):
         estimator.transform(positive(12, *shape))
 
 
-def test_series_of_rows_are_told_how_to_be_joined():
+def test_series_of_lists_and_complex_columns_are_rejected():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError):
         PNLAugmenter().fit(pandas.Series([[1.0, 2.0], [3.0]] * 6))
@@ -250,6 +242,7 @@ def test_marks_of_missing_values_in_objects_are_read(mark):
 
 CHAIN = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
 BAD_BASES = [
+<<<<<<< HEAD
     ({"order": 0}, r"'order' parameter .* \[1, inf\)"),
     ({"order": "1"}, "'order' parameter"),
     ({"order": 1.5}, "'order' parameter"),
@@ -271,26 +264,53 @@ BAD_BASES = [
     ({"max_iter": 0}, "'max_iter' parameter"),
     ({"with_mass": "yes"}, "'with_mass' parameter"),
     ({"n_jobs": 1.5}, "'n_jobs' parameter"),
+=======
+    ({"order": 0}, "order"),
+    ({"order": "1"}, "order"),
+    ({"order": 1.5}, "order"),
+    ({"order": 3}, "order=3 "),
+    ({"order": [(0, 2)]}, r"\(0, 2\)"),
+    ({"order": [(1, 1)]}, r"\(1, 1\)"),
+    ({"order": [()]}, r"\(\)"),
+    ({"order": []}, r"order.* \[\]"),
+    ({"order": [0, 1]}, "order.*0, 1"),
+    ({"base": [12]}, "12"),
+    ({"base": [(0, 1), (0, 4)]}, r"\[0, 4\]"),
+    ({"base": [0.5]}, "indices"),
+    ({"base": np.ones((4, 3), bool)}, r"\(4, 3\)"),
+    ({"base": [0]}, "bottom"),
+    ({"poset": (3, 4)}, "poset"),
+    ({"poset": CHAIN}, "4"),
+    ({"offset": -1e-9}, "offset"),
+    ({"tol": 0}, "tol"),
+    ({"max_iter": 0}, "max_iter"),
+    ({"with_mass": "yes"}, "with_mass"),
+    ({"n_jobs": 1.5}, "n_jobs"),
+>>>>>>> lframes
 ]
 
 
 @pytest.mark.parametrize("make", TENSORS)
-@pytest.mark.parametrize(("params", "message"), BAD_BASES, ids=str)
-def test_bases_that_there_are_not_are_refused(params, message, make):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("params", "name"), BAD_BASES, ids=str)
+def test_invalid_bases_are_rejected(params, name, make):
+    with pytest.raises(ValueError, match=name):
         make(**params).fit(positive())
 
 
 @pytest.mark.parametrize("make", TENSORS)
 def test_orders_of_a_general_poset_have_no_modes(make):
     X = positive(12, 4)
+<<<<<<< HEAD
     with pytest.raises(ValueError, match="order=2"):
+=======
+    with pytest.raises(ValueError, match="order=2 "):
+>>>>>>> lframes
         make(order=2, poset=CHAIN).fit(X)
     with pytest.raises(ValueError):
         make(order=[(0,)], poset=CHAIN).fit(X)
 
 
-def test_relations_that_make_no_poset_are_refused():
+def test_relations_without_a_bottom_or_with_a_cycle_are_rejected():
     with pytest.raises(ValueError):
         Poset.from_relations(3, [(0, 2), (1, 2)])
     with pytest.raises(ValueError, match="cycle"):
@@ -299,14 +319,14 @@ def test_relations_that_make_no_poset_are_refused():
 
 @pytest.mark.parametrize("make", [backward, augmenter, sampler])
 @pytest.mark.parametrize("manifold", [FiberManifold, ThetaManifold, EtaManifold])
-def test_local_orders_that_there_are_not_are_refused(manifold, make):
+def test_invalid_local_orders_are_rejected(manifold, make):
     with pytest.raises(ValueError, match=manifold.__name__):
         fit(make(local_manifold=manifold(order=0)), positive())
     with pytest.raises(ValueError):
         fit(make(order=1, local_manifold=manifold(order=5)), positive())
 
 
-def test_order_above_the_number_of_factors_is_refused():
+def test_order_above_the_number_of_factors_is_rejected():
     with pytest.raises(ValueError):
         fit(PNLSampler(method=Codes(4)), positive(12, 12))
 
@@ -338,20 +358,20 @@ def test_order_above_the_number_of_factors_is_refused():
     ],
     ids=str,
 )
-def test_parameters_out_of_range_are_refused(params, name, make):
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+def test_parameters_out_of_range_are_rejected(params, name, make):
+    with pytest.raises(ValueError, match=name):
         fit(make(**params), positive())
 
 
 @pytest.mark.parametrize("n_neighbors", [0, 13, 2.5])
-def test_neighbors_that_are_not_there_are_refused(n_neighbors):
+def test_invalid_numbers_of_neighbors_are_rejected(n_neighbors):
     projector = BackwardProjector().fit(positive())
     with pytest.raises((TypeError, ValueError)):
         projector.kneighbors(projector.codes_, n_neighbors)
 
 
 @pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler, PNLRegressionSampler])
-def test_parameters_that_there_are_not_are_named(make):
+def test_unknown_parameters_are_rejected(make):
     assert make(method=Lines()).set_params(method__noise=0).method.noise == 0
     with pytest.raises(ValueError):
         make().set_params(drows__noise=1)
@@ -362,35 +382,32 @@ def test_parameters_that_there_are_not_are_named(make):
 @pytest.mark.parametrize(
     ("make", "name", "advice"),
     [
-        (PNLSampler, "method__offset", r"method='auto'.* Write method=Codes\(\)"),
-        (PNLAugmenter, "method__noise", r"or method=Lines\(\) first"),
+        (PNLSampler, "method__offset", "method=Codes() or method=Lines()"),
+        (PNLAugmenter, "method__noise", "method=Codes() or method=Lines()"),
         (
             partial(PNLRegressionSampler, method="paper"),
             "method__order",
-            r"Write method=Codes.paper\(\) first",
+            "Codes.paper()",
         ),
         (
             partial(PNLSampler, method=Codes()),
             "method__draws__noise",
-            r"draws='mixup'.* Write draws=MixupDraws\(\)",
+            "draws=MixupDraws()",
         ),
-        (
-            BackwardProjector,
-            "local_manifold__step",
-            r"Write local_manifold=FiberManifold\(\)",
-        ),
-        (Codes, "embedding__clip", "Pass an object as embedding first"),
+        (BackwardProjector, "local_manifold__step", "local_manifold=FiberManifold()"),
+        (Codes, "embedding__clip", "Set embedding to an object"),
     ],
 )
-def test_parameters_of_a_string_are_refused_with_what_to_write(make, name, advice):
-    with pytest.raises(ValueError, match=advice):
+def test_parameters_of_a_string_are_rejected_with_the_object(make, name, advice):
+    with pytest.raises(ValueError, match=name.split("__")[-1]) as error:
         make().set_params(**{name: 1})
+    assert advice in str(error.value)
 
 
 def test_a_string_and_the_parameters_of_an_object_are_set_together():
     sampler = PNLSampler(method="codes").set_params(method=Lines(), method__noise=0)
     assert sampler.method.noise == 0
-    with pytest.raises(ValueError, match="method='lines' is a string"):
+    with pytest.raises(ValueError, match="method='lines'"):
         sampler.set_params(method="lines", method__noise=0)
 
 
@@ -400,10 +417,10 @@ def test_a_string_and_the_parameters_of_an_object_are_set_together():
 @pytest.mark.parametrize("n", [10, 13])
 @pytest.mark.parametrize("method", ["fit", "fit_resample"])
 @pytest.mark.parametrize("make", [PNLSampler, PNLRegressionSampler])
-def test_rows_and_targets_of_different_number_are_refused(make, method, n):
+def test_rows_and_targets_of_different_number_are_rejected(make, method, n):
     X, y = positive(12, 5), np.repeat([0, 1], [6, n - 6])
     for rows in (X, X.tolist(), csr_array(X)):
-        with pytest.raises(ValueError, match=f"X has 12 rows, but y has {n} values"):
+        with pytest.raises(ValueError, match=f"12 .* y .*{n}"):
             getattr(make(), method)(rows, y)
     with pytest.raises(ValueError):
         PriorCorrectedClassifier(PNLSampler(), GaussianNB()).fit(X, y)
@@ -415,38 +432,38 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (None, "the target y is None: PNLAugmenter"),
+        (None, "y is None.*PNLAugmenter"),
         (np.zeros(12, int), "classes.*1.*PNLAugmenter|[Oo]ne class|1 class"),
         (np.linspace(0, 1, 12), "PNLRegressionSampler"),
-        (positive(12, 2), r"y has the shape \(12, 2\).*PNLRegressionSampler"),
-        (np.arange(24).reshape(12, 2) % 5, r"y has the shape \(12, 2\).*y\[:, 0\]"),
-        (SEVERAL, "combination of labels"),
-        (np.arange(12) * 1j, "Complex data not supported: y"),
-        ([[0], [0, 1]] * 6, r"row 0 has the shape \(1,\), row 1 .*\(2,\)"),
-        (["a", None] * 6, "NaN or None.* the first in row 1"),
+        (positive(12, 2), r"y .*\(12, 2\).*PNLRegressionSampler"),
+        (np.arange(24).reshape(12, 2) % 5, r"y .*\(12, 2\)"),
+        (SEVERAL, "y "),
+        (np.arange(12) * 1j, "y "),
+        ([[0], [0, 1]] * 6, "y .* row 1 "),
+        (["a", None] * 6, "y .* row 1"),
     ],
     ids=[
         "none",
         "one",
         "continuous",
         "two",
-        "two whole",
+        "two integers",
         "multilabel",
         "complex",
         "ragged",
         "NaN",
     ],
 )
-def test_targets_that_are_no_classes_are_refused(y, message):
+def test_targets_that_are_no_classes_are_rejected(y, message):
     with pytest.raises(ValueError, match=message):
         PNLSampler().fit_resample(positive(12, 5), y)
 
 
-# --- mistakes of newcomers: what, where, and what to do -------------------------
+# --- mistakes of newcomers ------------------------------------------------------
 
 
 def people():
-    """A table of a category, a whole number and two numbers; its classes."""
+    """Return a table with a category, an integer and two floats, and its classes."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X = pandas.DataFrame(rng.gamma(2.0, size=(60, 2)), columns=["income", "rent"])
@@ -454,8 +471,8 @@ def people():
     return X, np.repeat([0, 1], [45, 15])
 
 
-def drawn(X, **asked):
-    return PNLAugmenter().fit(X).sample(5, 0, **asked)
+def drawn(X, **request):
+    return PNLAugmenter().fit(X).sample(5, 0, **request)
 
 
 def table(X):
@@ -464,48 +481,57 @@ def table(X):
 
 MISTAKES = [
     (lambda X, y: PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y),
-     "target class is/are not present"),
+     "class"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
+<<<<<<< HEAD
      r"totals contains the class 'rent', .* only contain \[1\]"),
+=======
+     "totals .*'rent'"),
+>>>>>>> lframes
     (lambda X, y: PNLSampler().fit_resample(y, X[["rent", "income"]].to_numpy()),
-     r"y has the shape \(60, 2\).* one class for each row"),
-    (lambda X, y: PNLSampler().fit_resample(X, y, groups=[1]), r"60 rows: give"),
+     r"y .*\(60, 2\)"),
+    (lambda X, y: PNLSampler().fit_resample(X, y, groups=[1]), "groups"),
     (lambda X, y: PNLRegressionSampler().fit_resample(
-        X[["rent"]], np.r_[y[:59], np.nan]), r"NaN; the first is at row 59.* Drop"),
-    (lambda X, y: drawn(X, totals=5), "dict by column.*; got 5"),
-    (lambda X, y: drawn(X, totals={"city": 9}), "'city' holds categories .* by level"),
-    (lambda X, y: drawn(X, infeasible="skip"), "'raise' or 'drop'; got 'skip'"),
+        X[["rent"]], np.r_[y[:59], np.nan]), "y .* row 59"),
+    (lambda X, y: drawn(X, totals=5), "totals.* 5"),
+    (lambda X, y: drawn(X, totals={"city": 9}), "'city'"),
+    (lambda X, y: drawn(X, infeasible="skip"), "'skip'"),
     (lambda X, y: drawn(X, constraints=LinearConstraint([[1, 1]], 0, 1)),
-     "coefficients for 2 columns; rows have 4"),
+     "2 columns.* 4"),
     (lambda X, y: drawn(X[["rent"]].to_numpy(),
                         constraints=ColumnConstraint(7, equal=1)),
-     r"names 7; give .* number \(0 to 0\)"),
+     "Constraint 0 .* 7"),
     (lambda X, y: drawn(X[["rent", "rooms"]], constraints=[
         ColumnConstraint("rent", lower=0), ColumnConstraint("rooms", equal=[1, 2])]),
-     "Constraint 1 has 2 values .* 5 rows: give 5 values"),
+     "Constraint 1 "),
     (lambda X, y: drawn(X[["rent"]], constraints=ColumnConstraint("rent", equal=99)),
-     "Row 0 .*99, .*only have"),
+     "Row 0 .*99"),
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
-        csr_array(np.ones((9, 2)))), "All columns are categories"),
+        csr_array(np.ones((9, 2)))), "All columns"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
-        np.array([[1, 2j], [2, 3]], object)), "^Column 1 holds no numbers"),
-    (lambda X, y: find_equalities(X[["city"]]), "All columns are categories"),
-    (lambda X, y: ColumnConstraint({"a": "b"}, equal=5), "its name or number.*got"),
-    (lambda X, y: ColumnConstraint("a", lower="Ulm"), "^lower= of a ColumnConstraint"),
-    (lambda X, y: ColumnConstraint("a", lower=[[1], [2, 3]]), "^lower= of a Column"),
-    (lambda X, y: column_total("rent"), "'rent' must lie .*: give equal, or lower"),
-    (lambda X, y: calibrate(X, "rent"), "dict by column.*; got 'rent'"),
-    (lambda X, y: calibrate(X, {"rooms": {"2": 9}}), r"No row has rooms=.2."),
+        np.array([[1, 2j], [2, 3]], object)), "^Column 1 "),
+    (lambda X, y: find_equalities(X[["city"]]), "All columns"),
+    (lambda X, y: ColumnConstraint({"a": "b"}, equal=5), "'a': 'b'"),
+    (lambda X, y: ColumnConstraint("a", lower="Ulm"), "^lower="),
+    (lambda X, y: ColumnConstraint("a", lower=[[1], [2, 3]]), "^lower="),
+    (lambda X, y: column_total("rent"), "'rent'"),
+    (lambda X, y: calibrate(X, "rent"), "totals.*'rent'"),
+    (lambda X, y: calibrate(X, {"rooms": {"2": 9}}), "rooms=.2."),
     (lambda X, y: calibrate(X.mask(X["rent"] > 2), {"rent": 9}),
-     r"Column 'rent' must hold numbers.*; row \d+ is nan"),
-    (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"two dimensions; .* \(60,\)"),
-    (lambda X, y: rake(table(X), {"city": [5, 9]}), "dict or Series of level"),
+     r"Column 'rent' .*row \d+"),
+    (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"X .* \(60,\)"),
+    (lambda X, y: rake(table(X), {"city": [5, 9]}), r"\[5, 9\]"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
+<<<<<<< HEAD
      "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
+=======
+     "city='Ulm'"),
+>>>>>>> lframes
     (lambda X, y: geometry.rake_array(np.ones((2, 3)), {(): 6.0}), "n_modes=2"),
     (lambda X, y: geometry.rake_array(np.ones((2, 2)), [[1, 2]]), "margins"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
+<<<<<<< HEAD
      r"Margin \(0,\)"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(7,): [[1, 2, 3]]}), "modes up to 7"),
@@ -514,30 +540,40 @@ MISTAKES = [
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no numbers. Encode it"),
     (lambda X, y: LogLinearModel().fit(-positive()), "counts must not be negative"),
     (lambda X, y: compare_samples(X[[]], X[[]]), "at least one"),
+=======
+     r"Margin \(0,\) "),
+    (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
+        {(7,): [[1, 2, 3]]}), "7"),
+    (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),
+                         extrapolation=0.1), "^Row 0 .*99"),
+    (lambda X, y: LogLinearModel().fit(X), "Column 'city' "),
+    (lambda X, y: LogLinearModel().fit(-positive()), "Negative values"),
+    (lambda X, y: compare_samples(X[[]], X[[]]), "X "),
+>>>>>>> lframes
     (lambda X, y: compare_samples(X[["rent"]], X[["city"]].to_numpy()),
-     "X_new: Column 0 holds no numbers"),
+     "Column 0 of X_new"),
     (lambda X, y: ManyBodyImputer().fit(X[["rent"]].replace(X["rent"][3], np.inf)),
-     "infinity; the first is at row 3, column 'rent'.*Make it NaN first"),
+     "infinity.* row 3, column 'rent'"),
     (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
-     r"first is -1.6\d+ at row 0, cell \(0, 0\)"),
+     r"row 0, cell \(0, 0\)"),
     (lambda X, y: PrimeFactorReshaper().fit([[["one", "two"]], [["three", "four"]]]),
-     "^Cell .*Row 0"),
+     "^Cell .*row 0"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mistake", "told"), MISTAKES, ids=[m for _, m in MISTAKES])
-def test_mistakes_are_told_with_what_to_do(mistake, told):
-    with pytest.raises((TypeError, ValueError), match=told):
+@pytest.mark.parametrize(("mistake", "name"), MISTAKES, ids=[m for _, m in MISTAKES])
+def test_messages_name_the_mistake(mistake, name):
+    with pytest.raises((TypeError, ValueError), match=name):
         mistake(*people())
 
 
 def test_errors_of_new_rows_survive_a_pickle():
     X, _ = people()
     X = X[["income", "rent"]].assign(total=X["income"] + X["rent"])
-    asked = [ColumnConstraint("total", equal=1), ColumnConstraint("rent", equal=2)]
+    wanted = [ColumnConstraint("total", equal=1), ColumnConstraint("rent", equal=2)]
     for call in (
-        lambda: adjust(X, asked, extrapolation=0),
-        lambda: drawn(X, constraints=asked),
+        lambda: adjust(X, wanted, extrapolation=0),
+        lambda: drawn(X, constraints=wanted),
     ):
         with pytest.raises(ValueError, match="[Rr]ow 0") as error:
             call()
@@ -560,17 +596,17 @@ def test_errors_of_new_rows_survive_a_pickle():
 )
 def test_warnings_are_given_at_the_line_of_the_user(call):
     X, y = np.random.default_rng(0).gamma(1.0, size=(40, 3, 4, 3)), np.arange(40) < 10
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning) as caught:
         call(X, y)
-    assert {warning.filename for warning in told} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_a_projection_that_does_not_converge_says_how_far_off_it_is():
+def test_the_warning_of_a_projection_without_convergence_has_the_residual():
     X = np.random.default_rng(0).gamma(1.0, size=(40, 3, 4, 3))
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as caught:
         ManyBodyProjector(2, tol=1e-12, max_iter=1).fit(X)
-    message = str(told[0].message)
-    for part in (r"residual .* is \d\.\de-\d\d > tol=1e-12", "max_iter=1 ", "Increase"):
+    message = str(caught[0].message)
+    for part in (r"residual .* is \d\.\de-\d\d \(tol=1e-12\)", "max_iter=1 "):
         assert re.search(part, message)
 
 
@@ -604,8 +640,8 @@ USES = [
 
 
 @pytest.mark.parametrize(("use", "name"), USES)
-def test_masked_cells_are_not_taken_for_data(use, name):
-    with pytest.raises(ValueError, match=f"{name} is a masked array"):
+def test_masked_cells_are_rejected(use, name):
+    with pytest.raises(ValueError, match=f"{name} .*masked"):
         use()
 
 
@@ -614,46 +650,101 @@ def test_public_functions_of_arrays_can_be_pickled():
 
 
 @pytest.mark.parametrize("cell", [[1.0, 2.0], {"k": 1}, np.ones(3)])
-def test_columns_of_lists_and_vectors_are_told_what_to_do(cell):
+def test_columns_of_lists_and_vectors_are_rejected(cell):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": np.arange(9.0), "tags": [cell] * 9})
     kind = type(cell).__name__
-    with pytest.raises(TypeError, match=f"'tags'.* of the type {kind}.*np.stack"):
+    with pytest.raises(TypeError, match=f"'tags'.* {kind}"):
         PNLAugmenter().fit(X)
 
 
 @pytest.mark.parametrize("as_given", [list, np.array, lambda x: np.array(x, object)])
-def test_a_list_of_texts_is_told_to_be_vectorised(as_given):
+def test_a_list_of_texts_is_rejected(as_given):
     texts = as_given(["a text", "another"] * 10)
     for estimator in (PNLAugmenter(), ManyBodyProjector(1)):
-        with pytest.raises(ValueError, match="list of 20 strings.*TfidfVectorizer"):
+        with pytest.raises(ValueError, match="X .*20 strings"):
             estimator.fit(texts)
 
 
-def test_ranges_that_overflow_are_refused_by_the_name_of_the_column():
+def test_ranges_that_overflow_are_rejected_with_the_name_of_the_column():
     rows = np.random.default_rng(0).normal(size=(20, 3))
     rows[:2, 1] = -1.5e308, 1.5e308
-    with pytest.raises(ValueError, match=r"range of column 1.*overflows.*divide"):
+    with pytest.raises(ValueError, match="column 1"):
         PNLAugmenter().fit(rows)
 
 
-def test_complex_columns_of_a_frame_are_refused():
+def test_complex_columns_of_a_frame_are_rejected():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": np.arange(9.0), "b": 1j * np.arange(9.0)})
-    with pytest.raises(ValueError, match="complex values. Pass the real"):
+    with pytest.raises(ValueError, match="X "):
         ManyBodyProjector(1).fit(X)
 
 
-def test_advice_on_negative_rows_can_help():
+def test_the_remedies_for_negative_rows_help():
     X = np.random.default_rng(0).normal(size=(20, 4))
     with pytest.raises(ValueError, match=r"MinMaxScaler\(clip=True\)"):
         ManyBodyProjector(1).fit(X)
-    with pytest.raises(ValueError, match=r"BackwardProjector\(ManyBodyProjector"):
+    make_pipeline(MinMaxScaler(clip=True), ManyBodyProjector(1)).fit(X)
+    with pytest.raises(ValueError, match="ManyBodyProjector"):
         BackwardProjector(1).fit(X)
 
 
 def test_tables_of_counts_are_not_sent_to_an_imputer_of_columns():
     counts = np.array([[[1.0, np.nan], [2.0, 3.0]]])
-    with pytest.raises(ValueError, match="cannot occur.*reference=") as caught:
+    with pytest.raises(ValueError, match="reference=") as caught:
         LogLinearModel().fit(counts)
     assert "SimpleImputer" not in str(caught.value)
+
+
+# --- the wording of one message of each family ------------------------------------
+
+TINY, A_IS_1 = np.ones((4, 2)), ColumnConstraint("a", equal=1)
+MESSAGES = [
+    (lambda: BackwardProjector().fit(np.where(np.eye(4, 2), np.nan, 1.0)),
+     "Input X contains NaN; the first is at row 0, column 0. Drop rows with NaN, or "
+     "impute them with SimpleImputer."),
+    (lambda: PNLAugmenter().fit(np.where(np.eye(4, 2), np.inf, 1.0)),
+     "Input X contains infinity; the first is at row 0, column 0. Replace infinity by "
+     "NaN and impute, or drop the row."),
+    (lambda: ManyBodyProjector(1).fit(-TINY),
+     "Negative values in data passed to ManyBodyProjector; the first is -1 at row 0, "
+     "column 0. Cells are read as unnormalised probabilities: make the data "
+     "non-negative, for example with MinMaxScaler(clip=True), which also clips test "
+     "rows."),
+    (lambda: ManyBodyProjector(1, offset=0).fit(np.eye(4)),
+     "Cell 1 of row 0 is 0, and its logarithm is infinite with offset=0. Increase "
+     "offset, or drop the row."),
+    (lambda: ManyBodyProjector(1).fit([["a", 1], ["b", 2]]),
+     "Column 0 of X is not numeric: row 0 contains 'a'. Encode the values as numbers, "
+     "or drop the column."),
+    (lambda: ManyBodyProjector(1).fit([[1, 2], [3]]),
+     "Rows of X must have one shape, but row 0 has the shape (2,) and row 1 has the "
+     "shape (1,). Cut or pad the rows to one shape, and combine them with np.stack."),
+    (lambda: ManyBodyProjector(1).fit(["a text"] * 4),
+     "X is a list of 4 strings, but must have rows and columns; the first string is 'a "
+     "text'. Convert texts to numbers first, for example with TfidfVectorizer of "
+     "scikit-learn."),
+    (lambda: ManyBodyProjector(1).fit(5),
+     "X must be an array, a data frame or a list with one entry per row; got int. If X "
+     "is a lazy frame, collect it first."),
+    (lambda: PNLAugmenter().fit(TINY * 1j),
+     "Complex data not supported: X has the dtype complex128. Pass the real and the "
+     "imaginary parts separately."),
+    (lambda: PNLAugmenter().fit(TINY).sample(1, constraints=A_IS_1),
+     "Constraint 0 refers to 'a', which is not in X. Pass a name or an index (0 to 1) "
+     "of a column."),
+    (lambda: PNLSampler().set_params(method__noise=1),
+     "method__noise cannot be set, because method='auto' is a string without "
+     "parameters. Set method=Codes() or method=Lines() first."),
+    (lambda: PNLSampler().fit_resample(TINY, [0, 1]),
+     "X has 4 rows, but y has 2 values. Pass one value per row."),
+    (lambda: PNLSampler().fit_resample(TINY, [0, 0, 1, 1], groups=[1]),
+     "groups must have the shape (4,), with one group per row; got (1,)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), MESSAGES, ids=[m for _, m in MESSAGES])
+def test_messages_state_the_fault_the_place_and_the_remedy(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert str(caught.value) == message

@@ -244,10 +244,14 @@ def test_frames_and_series_keep_names_and_types(container, two):
 def test_bad_targets_are_refused():
     X, y = problem()
     sampler = PNLRegressionSampler()
-    with pytest.raises(ValueError, match="60 rows, but y has 59 values"):
+    with pytest.raises(ValueError, match="60 .* y .*59"):
         sampler.fit_resample(X, y[:-1])
     y[4] = np.nan
+<<<<<<< HEAD
     with pytest.raises(ValueError, match="y contains NaN; .* row 4"):
+=======
+    with pytest.raises(ValueError, match="y .* row 4"):
+>>>>>>> lframes
         sampler.fit_resample(X, y)
     with pytest.raises(ValueError, match="y is None"):
         sampler.fit_resample(X, None)
@@ -326,7 +330,11 @@ def test_rows_are_mixed_within_groups(method):
     assert len(sampler.groups_) == len(X_more)
     sampler.fit_resample(X, y)
     assert not hasattr(sampler, "groups_")
+<<<<<<< HEAD
     with pytest.raises(ValueError, match="groups"):
+=======
+    with pytest.raises(ValueError, match=r"groups .*\(2,\)"):
+>>>>>>> lframes
         sampler.fit_resample(X, y, groups=[1, 2])
 
 

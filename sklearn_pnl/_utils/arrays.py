@@ -2,8 +2,8 @@
 
 Arrays can be arrays of NumPy, PyTorch, CuPy and other libraries on any device. Results
 stay on the device, in the precision of the arrays. Row indices are always NumPy arrays,
-because they decide which code runs next. A function is in this module if NumPy and the
-standard differ, or if NumPy has a faster way.
+because control flow depends on them. A function is in this module if NumPy and the
+standard differ, or if NumPy has a faster function.
 """
 
 from functools import lru_cache
@@ -17,16 +17,16 @@ from sklearn.utils._array_api import _convert_to_numpy
 compat: Any
 try:
     from sklearn.externals import array_api_compat as compat
-except ImportError:  # scikit-learn 1.6 has none: arrays are read as NumPy's
+except ImportError:  # scikit-learn 1.6: all arrays are converted to NumPy arrays
     compat = None
 
-# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
-# block stay in cache. Blocks depend on the shape of the data alone, so that results
-# are the same bytes for every n_jobs and every working_memory.
+# Number of cells in a block of rows. A block of float64 has one mebibyte, so that its
+# temporaries fit into the cache. Blocks depend only on the shape of the data, so that
+# results are the same bytes for every n_jobs and every working_memory.
 BLOCK_CELLS = 2**17
-# On a device a block has as many times the rows: some gigabytes with temporaries.
+# Factor for the rows of a block on a device; temporaries need some gigabytes.
 DEVICE_BLOCKS = 256
-# Arrays on devices, by the object that has the array as an attribute.
+# Copies of arrays on devices, for the objects that have the arrays as attributes.
 _kept: WeakKeyDictionary = WeakKeyDictionary()
 
 
@@ -40,7 +40,7 @@ def is_foreign(x):
     return compat is not None and (
         compat.is_torch_array(x)
         or compat.is_cupy_array(x)
-        # JAX and dask cannot be written into; they are read as NumPy's.
+        # Arrays of JAX and dask are not writable, and are converted to NumPy arrays.
         or "array_api_strict" in type(x).__module__
     )
 
@@ -76,7 +76,7 @@ def constant(x, make, *args):
 
 @lru_cache(maxsize=256)
 def _moved(make, args, xp, dtype, device):
-    # A copy, since what is made may not be written to.
+    # The result of `make` can be read-only.
     return _on_device(np.array(make(*args)), xp, dtype, device)
 
 
@@ -97,7 +97,7 @@ def kept(x, owner, name):
 
 
 def _on_device(values, xp, dtype, device):
-    # A device may lack double precision also on the way to single.
+    # A device without double precision cannot convert float64 to float32.
     kind = np.float32 if xp.finfo(dtype).bits == 32 else np.float64
     return xp.asarray(np.asarray(values, kind), dtype=dtype, device=device)
 
@@ -173,7 +173,7 @@ def row_dots(x, y):
     """Return the inner products of the rows of two matrices."""
     if isinstance(x, np.ndarray):
         return np.einsum("ij,ij->i", x, y)
-    # PyTorch's function for it makes a product of matrices of each pair of rows.
+    # For inner products of rows, PyTorch computes a matrix product per pair of rows.
     return namespace(x).sum(x * y, axis=1)
 
 
@@ -211,11 +211,11 @@ def times_over(x, y, out):
 
 
 def largest(x):
-    """Return ``max |x|`` of each row, 0 for empty rows; may overwrite ``x``."""
+    """Return ``max |x|`` of each row, 0 for empty rows. ``x`` can be overwritten."""
     if isinstance(x, np.ndarray):
         x = np.abs(x, out=x)
         if x.shape[1] <= 5:
-            # NumPy takes far longer over short rows than over as few columns.
+            # NumPy reduces short rows much more slowly than the columns of a transpose.
             return np.ascontiguousarray(x.T).max(axis=0, initial=0.0)
         return x.max(axis=1, initial=0.0)
     xp = namespace(x)
@@ -252,12 +252,12 @@ def take(x, numbers, axis=0):
 
 
 def some_rows(array, rows):
-    """Take ascending rows of an array; all rows without a copy."""
+    """Take ascending rows of an array; return the array if all rows are taken."""
     return array if len(rows) == array.shape[0] else take(array, rows)
 
 
 def some_columns(array, columns):
-    """Take columns of an array in some order; all as they are without a copy."""
+    """Take columns of an array; return the array if all columns are in order."""
     if np.array_equal(columns, np.arange(array.shape[1])):
         return array
     return take(array, columns, axis=1)
@@ -293,7 +293,7 @@ def replaced(arrays, rows, parts):
 
 
 def patterns_of(table):
-    """Return the row indices of each distinct row of a table, and the row."""
+    """Return pairs of row indices and row, for each distinct row of a table."""
     first = table[0] if len(table) else np.ones(table.shape[1], bool)
     if (table == first).all():
         return [(np.arange(len(table)), first)]

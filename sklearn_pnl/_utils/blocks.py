@@ -1,4 +1,7 @@
-"""Work on blocks of rows, by threads or workers that share no memory; batches cut."""
+"""Apply functions to blocks of rows, choose random rows, and resize batches.
+
+Threads process the blocks, or workers of a joblib backend without shared memory.
+"""
 
 import os
 import sys
@@ -20,12 +23,12 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def map_blocks(function, *arrays, step, n_jobs=None):
-    """``function(*blocks)`` over blocks of ``step`` rows; results joined by rows.
+    """Apply ``function(*blocks)`` to blocks of ``step`` rows, and combine the results.
 
-    ``function`` returns a tuple of arrays with one entry a row; for workers in other
-    processes or on other machines it must be picklable. Results are written as they
-    come, so that no second copy of the output is held. Blocks are small, so BLAS is
-    kept to one thread: ``n_jobs`` is what uses more cores.
+    ``function`` returns a tuple of arrays with one entry per row. The function must be
+    picklable if workers are in other processes or on other machines. Each result is
+    copied into the output as soon as it is available, so that the output is stored
+    once. BLAS uses one thread, because blocks are small; ``n_jobs`` uses more cores.
     """
     if is_foreign(arrays[0]):
         return _on_device(function, arrays, step * DEVICE_BLOCKS)
@@ -41,7 +44,7 @@ def map_blocks(function, *arrays, step, n_jobs=None):
 
 
 def _on_device(function, arrays, step):
-    """:func:`map_blocks` of arrays on a device, which has workers of its own."""
+    """Apply a function to blocks of arrays on a device, one block at a time."""
     rows = gen_batches(arrays[0].shape[0], step)
     results = [_of_block(function, b.start, *(a[b, ...] for a in arrays)) for b in rows]
     return [concat(parts) for parts in zip(*results, strict=True)]
@@ -49,30 +52,30 @@ def _on_device(function, arrays, step):
 
 @cache
 def _keep_freed_memory():
-    """Have temporaries of blocks come from the heap, once a process.
+    """Make the allocator keep freed memory, so that temporaries cause no page faults.
 
-    The allocator of Linux maps arrays that are larger than any that was freed, and
-    unmaps them after use: up to 25 page faults a row. One large array, which is not
-    written to, teaches it. Where the environment sets the size of free memory that it
-    gives back, as dask does for its workers, it learns nothing: 200 to 1,500 faults a
-    row. There it is told what it would have learned, unless the user told it both.
+    The allocator of Linux maps an array that is larger than all freed arrays, and
+    unmaps the array after use, which causes up to 25 page faults per row. Freeing one
+    large array raises this threshold. The threshold is fixed if an environment variable
+    sets the trim threshold, as in workers of dask, which causes 200 to 1,500 page
+    faults per row. Then, both thresholds are set here, unless the user set both.
     """
     np.empty(_LARGEST, np.uint8)
     trims, maps = (
         f"MALLOC_{name}_THRESHOLD_" in os.environ for name in ("TRIM", "MMAP")
     )
     if trims and not maps and sys.platform == "linux":
-        # Other allocators than glibc's have none.
+        # Only the allocator of glibc has this function.
         set_option = getattr(CDLL(None), "mallopt", lambda option, value: 0)
         set_option(_MMAP_THRESHOLD, _LARGEST)
         set_option(_TRIM_THRESHOLD, 2 * _LARGEST)
 
 
 def _results(function, arrays, n, step, n_jobs):
-    """What ``function`` makes of each block, in order."""
+    """Return the results of ``function`` for the blocks, in order."""
     shared = shares_memory()
     blocks = ((b.start, *(a[b] for a in arrays)) for b in gen_batches(n, step))
-    # Starting threads takes ten milliseconds, more than a single block.
+    # Starting threads takes 10 ms, which is longer than the work on one block.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
         return (_of_block(function, *block) for block in blocks)
     function = function if shared else _Remote(function)
@@ -84,15 +87,15 @@ def _results(function, arrays, n, step, n_jobs):
 
 
 def shares_memory():
-    """Whether workers of the active joblib backend share the memory of this process."""
+    """Return whether workers of the active joblib backend share memory."""
     backend, _ = get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False)
 
 
 def _of_block(function, start, *arrays):
-    """Results of one block; the ``row`` of an error counts among all rows."""
+    """Return the results of one block; add ``start`` to the ``row`` of an error."""
     _keep_freed_memory()
-    # Rounding depends on the memory layout, so that all workers use the same one.
+    # Rounding depends on the memory layout. All workers use the same layout.
     if not is_foreign(arrays[0]):
         arrays = map(np.ascontiguousarray, arrays)
     try:
@@ -104,11 +107,11 @@ def _of_block(function, start, *arrays):
 
 
 class _Remote:
-    """A function for workers that share no memory.
+    """A function for workers that do not share memory.
 
-    The "dask" backend sends large arguments to the workers once, not with every task.
-    It asks ``__sizeof__``, which a partial answers without the training rows that it
-    carries. BLAS is limited to one thread in the worker too.
+    The "dask" backend sends large arguments to each worker only once. The backend calls
+    ``__sizeof__``, which excludes the arrays of a partial unless it is overridden. BLAS
+    is also limited to one thread in the worker.
     """
 
     def __init__(self, function):
@@ -125,19 +128,18 @@ class _Remote:
 
 
 def even_step(n, step):
-    """About ``step``, for blocks of one size that two or four workers share evenly."""
+    """Return a size close to ``step`` that divides rows evenly for 2 or 4 workers."""
     if n <= step:
         return step
     return -(-n // (4 * max(1, round(n / (4 * step)))))
 
 
 def ends_of(rows):
-    """Smallest and largest value (D,) of each column of rows (n, D)."""
+    """Return the minimum and the maximum (D,) of each column of rows (n, D)."""
     if is_foreign(rows):
         return namespace(rows).min(rows, axis=0), namespace(rows).max(rows, axis=0)
     n, d = rows.shape
-    # Several short rows are joined: passes over single ones take up to eight times
-    # as long.
+    # Several short rows are reduced as one long row, which is up to 8 times as fast.
     side = max(1, min(1024 // max(d, 1), n)) if rows.flags.c_contiguous else 1
     whole = n // side * side
     long = rows[:whole].reshape(n // side, side * d)
@@ -150,9 +152,10 @@ def ends_of(rows):
 
 
 def ends_seen(rows):
-    """:func:`ends_of` of the cells that are there; 0 where all of a column are missing.
+    """Return the minimum and the maximum of each column in float64, without NaN.
 
-    Of an array of NumPy, or a sparse one, in double precision.
+    ``rows`` are a NumPy array or a sparse matrix. For columns without values, 0 is
+    returned.
     """
     if issparse(rows):
         ends = rows.nanmin(axis=0), rows.nanmax(axis=0)
@@ -168,11 +171,11 @@ def ends_seen(rows):
 
 
 def random_order(rows):
-    """Return the numbers (n,) of rows (n, D) in a random order, with a fixed seed.
+    """Return the indices (n,) of rows (n, D) in a random order, with a fixed seed.
 
     The order is computed from the values of the rows. Therefore, the first m rows are
-    the same rows for every sorting of a table, and a period of the sorting does not
-    matter. The computation uses integers, so that all machines return the same order.
+    the same rows for every sorting of a table, and a period of the sorting has no
+    effect. The computation uses integers, so that all machines return the same order.
     """
     n, d = rows.shape
     factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)
@@ -185,7 +188,7 @@ def random_order(rows):
     keys = keys[order]
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[:n])
     if len(starts) < n:
-        # Copies of a row have one key; without a number for each they lie together.
+        # Copies of a row have the same key. A count of the copies separates the keys.
         copy = np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))
         keys = _scrambled(keys + _scrambled(copy.astype(np.uint64)))
         order = order[np.argsort(keys)]
@@ -200,22 +203,23 @@ def _scrambled(keys):
 
 
 def sample_with_ends(rows, columns, order, size):
-    """Return numbers of random rows that contain the ends of each column.
+    """Return indices of random rows that include the extremes of each column.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         Rows without missing cells.
     columns : ndarray of int
-        Columns of which a row with the minimum and one with the maximum are included.
+        For these columns, a row with the minimum and a row with the maximum are added.
     order : ndarray of int of shape (n,)
         The result of :func:`random_order`.
     size : int
-        Number of random rows. If there are at most twice as many, all are returned.
+        Number of random rows. If n is at most ``2 * size``, all rows are returned.
 
     Returns
     -------
     numbers : ndarray of int
+        Row indices.
     """
     n = len(order)
     if n <= 2 * size:
@@ -234,14 +238,14 @@ def sample_with_ends(rows, columns, order, size):
 
 
 def whole_steps(size, step):
-    """``size`` rounded up to whole steps."""
+    """Round ``size`` up to a multiple of ``step``."""
     return -(-size // step) * step
 
 
 def cut(batches, size):
-    """Tuples of arrays, cut anew to ``size`` rows; the last may have fewer.
+    """Yield tuples of arrays with ``size`` rows; the last tuple can have fewer rows.
 
-    Holds no more than what is left of the last tuple while it waits for the next.
+    Between two batches, only the rows that were not yielded are stored.
     """
     left = None
     for arrays in batches:

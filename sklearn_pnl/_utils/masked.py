@@ -1,4 +1,4 @@
-"""Reject masked and complex cells, and detect missing values."""
+"""Raise errors for masked and complex cells, and detect missing values."""
 
 from decimal import Decimal
 
@@ -6,22 +6,27 @@ import numpy as np
 
 
 def check_plain(arrays, name="X"):
-    """Reject masked and complex cells, also in a list or tuple of arrays.
+    """Raise a ValueError for masked or complex cells in an array or several arrays.
 
-    A conversion would lose the masks and the imaginary parts.
+    A conversion to floats would drop the masks and the imaginary parts.
     """
     for array in arrays if isinstance(arrays, list | tuple) else [arrays]:
         if isinstance(array, np.ma.MaskedArray) and array.mask.any():
             raise ValueError(
-                f"{name} is a masked array. Fill it first, with NaN where cells may be "
-                "missing, or drop such rows."
+                f"{name} is a masked array. Fill the masked cells first, with NaN if "
+                "missing values are allowed, or drop the rows."
             )
         dtype = getattr(array, "dtype", None)
         if str(dtype).removeprefix("torch.").startswith("complex"):
-            raise ValueError(
-                f"Complex data not supported: {name} is an array of {dtype}. Pass "
-                f"{name}.real and {name}.imag as numbers of their own."
-            )
+            raise complex_error(f"{name} has the dtype {dtype}")
+
+
+def complex_error(what):
+    """Return the error for complex values; scikit-learn expects the first words."""
+    return ValueError(
+        f"Complex data not supported: {what}. Pass the real and the imaginary parts "
+        "separately."
+    )
 
 
 def is_missing(value):

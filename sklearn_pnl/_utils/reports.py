@@ -1,4 +1,4 @@
-"""Print a report, in a notebook too, and turn it into a data frame."""
+"""Print a report on the console and in notebooks, and convert it to a data frame."""
 
 from html import escape
 from numbers import Real
@@ -10,18 +10,18 @@ from sklearn.utils._optional_dependencies import check_pandas_support
 
 
 class TableReport:
-    """Mixin of reports: ``print``, the same in notebooks, and a data frame.
+    """Mixin of reports with a table, which print it and convert it to a data frame.
 
     A report is a frozen dataclass, ``@dataclass(frozen=True, eq=False, repr=False)``,
-    that says what its table is. It defines
+    with the following members:
 
-    - ``_columns()``: a dict from the head of each column to its values, all of one
-      length. The first column names the rows: it is the index of :meth:`to_frame`.
-    - ``_title()``: one line for what the report is about, without a full stop.
-    - ``_notes()``: a list of sentences that follow the table (optional).
-    - ``_digits``: significant digits of numbers in print, 6 by default.
+    - ``_columns()``: a dict from the name of each column to a list of values. The first
+      column contains the names of the rows, and is the index of :meth:`to_frame`.
+    - ``_title()``: one line on the subject of the report, without a period.
+    - ``_notes()``: a list of sentences after the table (optional).
+    - ``_digits``: significant digits of printed numbers, 6 by default.
 
-    Numbers that are NaN are empty cells.
+    NaN is printed as an empty cell.
 
     Examples
     --------
@@ -64,6 +64,7 @@ class TableReport:
         Returns
         -------
         frame : pandas.DataFrame
+            The table, with the first column as index.
         """
         pandas = check_pandas_support(f"{type(self).__name__}.to_frame")
         frame = pandas.DataFrame({k: list(v) for k, v in self._columns().items()})
@@ -76,7 +77,7 @@ class TableReport:
         table, notes, columns = self._columns(), self._notes(), []
         n_rows, most = len(next(iter(table.values()))), 30
         if n_rows > most:
-            notes = [f"{n_rows - most} more rows: to_frame() has all.", *notes]
+            notes = [f"{n_rows - most} more rows; to_frame() returns all.", *notes]
         for head, values in table.items():
             cells = [head, *map(self._text, values[:most])]
             is_numeric = all(isinstance(value, Real) for value in values)

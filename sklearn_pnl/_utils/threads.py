@@ -1,4 +1,4 @@
-"""Limits on the threads of BLAS and of OpenMP."""
+"""Limit the number of threads of BLAS and of OpenMP."""
 
 from contextlib import contextmanager
 from functools import cache
@@ -11,20 +11,20 @@ _lock, _users, _before = Lock(), 0, []
 
 @contextmanager
 def one_blas_thread():
-    """Limit BLAS to one thread; every public method and function that computes does.
+    """Limit BLAS to one thread, in every public function and method that computes.
 
-    Threads of BLAS keep spinning for a while after a product, on the cores on which
-    scikit-learn's searches start theirs: calls that do both in turn take 2 to 80 times
-    as long. Products of small blocks do not gain from more threads; ``n_jobs`` is what
-    uses more cores.
-    The limit holds for the whole process. The first context that is entered sets it and
-    the last one that is left restores it, in any order: if each context restored what
-    it read, the last one would restore the limit of another.
+    Threads of BLAS keep spinning after a product, and compete for cores with the
+    neighbour searches of scikit-learn. Alternating calls take 2 to 80 times as long.
+    Products of small blocks do not gain from more threads; ``n_jobs`` uses more cores.
+
+    The limit applies to the whole process. The first context that is entered sets the
+    limit, and the last context that is left restores the previous limit. Contexts can
+    be left in any order, and must not restore the limit of another context.
     """
     global _users
     with _lock:
         if _users == 0:
-            # Not empty if an earlier restoration was interrupted.
+            # `_before` is not empty if an earlier restoration was interrupted.
             if not _before:
                 _before.extend((pool, pool.num_threads) for pool in _pools("blas"))
             _set_threads([(pool, 1) for pool, _ in _before])
@@ -52,7 +52,7 @@ def limited(steps):
 
 def _set_threads(numbers):
     for pool, n_threads in numbers:
-        # Some versions allow only the thread that set a limit to change it.
+        # In some versions, only the thread that set a limit can change the limit.
         if hasattr(pool, "clear_controlling_thread"):
             pool.clear_controlling_thread(force=True)
         pool.set_num_threads(n_threads)

@@ -1,4 +1,8 @@
-"""Validate parameters, rows and codes; messages name the row and the column."""
+"""Validate parameters, rows and codes, and issue warnings.
+
+Errors of this module state the argument, the first invalid row and column, and a
+remedy. ``X`` can be a list, an array of any namespace, a sparse matrix or a data frame.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,9 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .arrays import is_foreign, namespace, place_of, to_host, widest
-from .masked import are_missing, check_plain, is_missing
+from .masked import are_missing, check_plain, complex_error, is_missing
 
-# Settings of `check_array`: shapes and finite values are checked here, with the place.
+# This module checks shapes and finite values, because its messages name the cell.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)
 # Constraints of numeric parameters.
@@ -34,36 +38,34 @@ COUNT = Interval(Integral, 1, None, closed="left")
 TWO_OR_MORE = Interval(Integral, 2, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-_ONE_SHAPE = (
-    "Cut them to one length, or pad the short ones with NaN, and join them with "
-    "np.stack."
-)
-# This package and the libraries that call it: warnings point at the user's code.
+_ONE_SHAPE = "Cut or pad the rows to one shape, and combine them with np.stack."
+# Warnings point at the first caller outside the packages below: the code of the user.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
 
 class InstanceWith(HasMethods):
-    """Constraint of parameters: an object with some methods, not its class."""
+    """Constraint on a parameter: an instance with some methods, not its class."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, type) and super().is_satisfied_by(val)
 
 
 class ObjectsByName:
-    """Mixin of estimators with parameters that name an object by a string.
+    """Mixin of estimators whose parameters can name an object by a string.
 
-    ``_objects`` has what to write instead of each string, by parameter.
+    ``_objects`` maps each parameter to a dict from strings to expressions that create
+    the object. Error messages show the expressions.
     """
 
     _objects: ClassVar[dict] = {}
 
     def set_params(self, **params: Any) -> Self:
-        """Set the parameters of the estimator, and those of its objects.
+        """Set parameters of the estimator, and parameters of its objects.
 
         Parameters
         ----------
         **params
-            Parameters by name; ``method__noise`` is the parameter ``noise`` of the
+            Names and values. ``method__noise`` is the parameter ``noise`` of the
             object ``method``.
 
         Returns
@@ -75,24 +77,20 @@ class ObjectsByName:
             value = params.get(owner, getattr(self, owner, None))
             if is_nested and isinstance(value, str):
                 written = self._objects.get(owner, {}).get(value)
-                advice = (
-                    f"Pass an object as {owner}"
-                    if written is None
-                    else (f"Write {owner}={written}")
-                )
+                new = f"{owner}={written}" if written else f"{owner} to an object"
                 raise ValueError(
-                    f"{name} cannot be set: {owner}={value!r} is a string, which has "
-                    f"no parameters. {advice} first."
+                    f"{name} cannot be set, because {owner}={value!r} is a string "
+                    f"without parameters. Set {new} first."
                 )
         return super().set_params(**params)
 
 
 def all_or_nothing(fit):
-    """Decorate ``fit``: check parameters, and publish all results in one assignment.
+    """Decorate ``fit`` to check parameters and to set all fitted attributes at once.
 
-    ``fit`` works on a copy of the estimator without the results of an earlier fit. If
-    ``fit`` fails, the estimator is as it was before. Threads that share the estimator
-    see the results of one fit or of another, but never a part of them.
+    ``fit`` works on a copy of the estimator without fitted attributes. If ``fit``
+    fails, the estimator is unchanged. Threads that share the estimator never see
+    fitted attributes of two different fits.
     """
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -110,44 +108,41 @@ def all_or_nothing(fit):
 
 
 def check_count(name, value, or_none=False):
-    """Validate a number of rows, an integer of at least 1."""
+    """Validate that a parameter is an integer of at least 1, and return the integer."""
     allowed = [COUNT, None] if or_none else [COUNT]
     validate_parameter_constraints({name: allowed}, {name: value}, "the call")
     return None if value is None else int(value)
 
 
 def as_random_state(seed):
-    """Return a ``RandomState``; it shares the bit generator of a ``Generator``."""
+    """Return a ``RandomState``; a ``Generator`` shares its bit generator with it."""
     if isinstance(seed, np.random.Generator):
         return np.random.RandomState(seed.bit_generator)
     return check_random_state(seed)
 
 
 def check_rows(estimator, X, *, reset, missing=None, advice=None):
-    """Validate rows of any shape: numbers, finite, of the shape that was fitted.
+    """Validate rows of any shape, and return floats of shape ``(n, *shape)``.
 
-    Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
-    ``missing`` and ``advice`` as in :func:`check_finite`.
+    With ``reset``, the shape of a row is stored in ``input_shape_``; otherwise, rows
+    must have this shape. :func:`check_finite` describes ``missing`` and ``advice``.
     """
-    no_numbers = "holds no numbers. Encode it first, or leave it out."
     if not reset:
         check_is_fitted(estimator)
     X = as_array(X)
-    # `check_array` would turn times into counts of microseconds.
+    # `check_array` would convert times to integers without an error.
     kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else [X.dtype]
     for kind in filter(_TIMES.match, map(str, kinds)):
         raise TypeError(
-            f"X holds {kind}, and {type(estimator).__name__} takes numbers alone: "
-            "pass, for instance, days since a date."
+            f"X contains values of the type {kind}, but {type(estimator).__name__} "
+            "requires numbers. Convert times first, for example to days since a date."
         )
     if any(str(kind).startswith("complex") for kind in kinds):
-        raise ValueError(
-            "Complex data not supported: X has complex values. Pass the real and the "
-            "imaginary parts as columns of their own."
-        )
+        raise complex_error("X has complex values")
     if not getattr(estimator, "_on_devices", False):
         refuse_device(estimator, X)
-    X = validated(estimator, X, no_numbers, reset=reset, dtype=_floats_of(X))
+    remedy = "Encode the values as numbers, or drop the column."
+    X = validated(estimator, X, remedy, reset=reset, dtype=_floats_of(X))
     shape = tuple(X.shape[1:])
     if reset:
         estimator._place, estimator.input_shape_ = place_of(X), shape
@@ -163,16 +158,16 @@ def check_rows(estimator, X, *, reset, missing=None, advice=None):
 
 
 def stays_on_device(X):
-    """Return whether array API dispatch of scikit-learn keeps X on its device."""
+    """Return whether X stays on its device, by scikit-learn's array API dispatch."""
     return is_foreign(X) and get_config()["array_api_dispatch"]
 
 
 def refuse_device(estimator, X):
-    """Raise a TypeError for arrays on a device if an estimator needs host arrays."""
+    """Raise a TypeError if X is an array on a device."""
     if stays_on_device(X):
         raise TypeError(
-            f"{type(estimator).__name__} takes rows on the host, as an array of NumPy; "
-            f"X is an array {place_of(X)}."
+            f"{type(estimator).__name__} requires arrays of NumPy, but X is an array "
+            f"{place_of(X)}. Convert X to an array of NumPy first."
         )
 
 
@@ -182,8 +177,8 @@ def check_place(estimator, X, method):
     if here != there and get_config()["array_api_dispatch"]:
         raise ValueError(
             f"Inputs passed to {type(estimator).__name__}.{method}() must use the same "
-            f"namespace and the same device as those passed to fit(): these are "
-            f"{here}, and those were {there}."
+            f"namespace and the same device as those passed to fit(). The inputs are "
+            f"arrays {here}, but fit() received arrays {there}."
         )
 
 
@@ -200,24 +195,23 @@ def flat(X):
     return namespace(X).reshape(X, (X.shape[0], -1))
 
 
-def validated(estimator, X, no_numbers, **settings):
-    """Validate rows; ``no_numbers`` is the message for a column without numbers."""
+def validated(estimator, X, remedy, **settings):
+    """Validate rows; ``remedy`` is the advice for a column that is not numeric."""
     X = as_array(X)
     if isinstance(X, np.ndarray) and X.dtype == object:
-        # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
+        # NumPy cannot convert the missing values NA and NaT of pandas to floats.
         X = np.where(are_missing(X), np.nan, X)
     if _is_list_of_texts(X):
         raise ValueError(
-            f"X is a list of {len(X)} strings, not rows with columns; the first is "
-            f"{str(next(iter(X)))[:40]!r}. Convert texts to numbers first, by "
-            "TfidfVectorizer of scikit-learn. For a column of categories, pass a "
-            "data frame."
+            f"X is a list of {len(X)} strings, but must have rows and columns; the "
+            f"first string is {str(next(iter(X)))[:40]!r}. Convert texts to numbers "
+            "first, for example with TfidfVectorizer of scikit-learn."
         )
     try:
         with errors_naming("X"):
             return validate_data(estimator, X, **settings, **LOOSE)
     except (OverflowError, TypeError, ValueError) as error:
-        row, *cell = _first_without_number(X) or (0,)
+        (row, *cell), value = _first_without_number(X) or ((0,), None)
         if not cell:
             raise
         name = f"Cell {tuple(cell)}"
@@ -225,7 +219,13 @@ def validated(estimator, X, no_numbers, **settings):
             names = getattr(X, "columns", range(cell[0] + 1))
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} {no_numbers} Row {row}: {error}") from error
+        detail = f": row {row} contains {value!r:.40}"
+        raise kind(not_numeric(f"{name} of X", remedy, detail)) from error
+
+
+def not_numeric(column, remedy, detail=""):
+    """Return the message for a column that is not numeric."""
+    return f"{column} is not numeric{detail}. {remedy}"
 
 
 def _is_list_of_texts(X):
@@ -248,37 +248,49 @@ def errors_naming(name):
 
 
 def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
-    """Convert to an array; ``dtype`` is for lists, ``advice`` for ragged lists."""
+    """Convert a container to an array, and raise an error for scalars.
+
+    ``dtype`` is the dtype of lists, and ``advice`` the remedy for ragged lists.
+    """
     check_plain(X, name)
     given = X
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1 and len(X):
-        # Packages for time series hold rows as an array of objects.
+        # Packages for time series store rows in an array of objects.
         X = list(X) if isinstance(X[0], np.ndarray | list) else X
     if not hasattr(X, "shape"):
         try:
             X = np.asanyarray(X, dtype=dtype)
         except ValueError:
-            shapes = [np.asarray(row, dtype=object).shape for row in X]
-            row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-            raise ValueError(
-                f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, "
-                f"row {row} {shapes[row]}. {advice}"
-            ) from None
+            raise ValueError(f"{_shapes_of(X, name)}. {advice}") from None
         check_plain(X, name)
     if getattr(X, "shape", None) == ():
         raise TypeError(
-            f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
-            "array, a data frame (collect it first), or a list with an entry a row."
+            f"{name} must be an array, a data frame or a list with one entry per row; "
+            f"got {type(given).__name__}. If {name} is a lazy frame, collect it first."
         )
     if type(X).__name__ == "RecordBatch":
-        raise TypeError(f"{name} is a RecordBatch: pass pyarrow.table({name}).")
-    # NumPy's strings of any length have no comparisons with numbers.
+        raise TypeError(
+            f"{name} is a RecordBatch. Pass pyarrow.Table.from_batches([{name}])."
+        )
+    # Strings of variable length in NumPy cannot be compared with numbers.
     is_text = getattr(getattr(X, "dtype", None), "kind", None) == "T"
     return X.astype(object) if is_text else X
 
 
+def _shapes_of(X, name):
+    """Describe why the rows of a list do not form an array."""
+    shapes = [np.asarray(row, dtype=object).shape for row in X]
+    for row, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            return (
+                f"Rows of {name} must have one shape, but row 0 has the shape "
+                f"{shapes[0]} and row {row} has the shape {shape}"
+            )
+    return f"Row 0 of {name} contains lists of different lengths"
+
+
 def _first_without_number(X):
-    """Return the index of the first cell that is no float, by columns, or None."""
+    """Return index and value of the first cell, by columns, that is no number."""
     if issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
         return None
     cells = np.array(X, dtype=object).T
@@ -286,7 +298,7 @@ def _first_without_number(X):
         try:
             is_missing(cells[where]) or float(cells[where])
         except (OverflowError, TypeError, ValueError):
-            return where[::-1]
+            return where[::-1], cells[where]
     return None
 
 
@@ -294,15 +306,15 @@ def check_one_a_row(X, y):
     """Raise an error if X and y have different lengths."""
     if len(X) != len(y):
         raise ValueError(
-            f"X has {len(X)} rows, but y has {len(y)} values: give one for each row."
+            f"X has {len(X)} rows, but y has {len(y)} values. Pass one value per row."
         )
 
 
 def check_tensors(estimator, X, *, reset, missing=None, advice=None):
-    """Validate non-negative rows of any shape; returns them flat, (n, D).
+    """Validate non-negative rows of any shape, and return rows of shape (n, D).
 
-    Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
-    distribution holds less than the offset, and must encode to their code again.
+    Without ``reset``, cells can be as low as ``-offset``. Decoded rows have negative
+    cells if a probability is below the offset, and must be encoded to the same code.
     """
     X = check_rows(estimator, X, reset=reset, missing=missing)
     lowest = 0 if reset else -estimator.offset
@@ -314,28 +326,29 @@ def check_tensors(estimator, X, *, reset, missing=None, advice=None):
 
 
 def check_observed(rows, offset):
-    """Reject rows (n, D) with NaN whose observed cells have no mass."""
+    """Raise a ValueError for rows (n, D) with NaN whose observed cells have no mass."""
     mass = np.nansum(rows.astype(np.float64) + offset, axis=1)
     check_masses(mass)
     for row in np.flatnonzero(np.isnan(rows).any(axis=1) & (mass == 0)):
         raise ValueError(
-            f"Row {row} has no observed cell above {0 - offset:g}: there is nothing to "
-            f"fit a model to, with offset={offset:g}. Drop it, or set offset > 0."
+            f"Row {row} has no observed cell above {0 - offset:g}, which offset="
+            f"{offset:g} requires. Drop the row, or increase offset if the row has "
+            "observed cells."
         )
 
 
 def check_finite(X, name="X", names=None, missing=None, advice=None):
-    """Refuse NaN and infinity, and say where the first one is.
+    """Raise a ValueError for NaN and infinity, and return whether X contains NaN.
 
-    ``missing`` is True where NaN is allowed, or the reason why it is not; ``advice`` is
-    the end of the message. Returns whether there is any NaN.
+    ``missing`` is True if NaN is allowed, or a sentence for the message about NaN.
+    ``advice`` replaces the remedy in the message.
     """
     if is_foreign(X):
         if namespace(X).all(namespace(X).isfinite(X)):
             return False
         X = to_host(X)
         if missing is True:
-            missing = "On a device no cell may be missing: pass arrays of NumPy."
+            missing = "Missing cells require arrays of NumPy."
     values = X.data if issparse(X) else X
     assumed = get_config()["assume_finite"] and missing is not True
     if values.dtype.kind != "f" or assumed or np.isfinite(values).all():
@@ -348,10 +361,10 @@ def check_finite(X, name="X", names=None, missing=None, advice=None):
         where = min(zip(rows[bad].tolist(), columns[bad].tolist(), strict=True))
     else:
         where = tuple(np.argwhere(bad)[0].tolist())
-    what, remedy = "infinity", "Make it NaN first, impute it, or drop the row."
+    what, remedy = "infinity", "Replace infinity by NaN and impute, or drop the row."
     if np.isnan(X[where]):
         imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
-        what, remedy = "NaN", f"Drop such rows, or impute them with {imputer}."
+        what, remedy = "NaN", f"Drop rows with NaN, or impute them with {imputer}."
         remedy += f" {missing}" * isinstance(missing, str)
     raise ValueError(
         f"{name if advice else f'Input {name}'} contains {what}; the first is at "
@@ -362,10 +375,10 @@ def check_finite(X, name="X", names=None, missing=None, advice=None):
 def check_measures(
     X, caller, offset, lowest=0, *, names=None, numbers=None, advice=None
 ):
-    """Refuse cells without a logarithm, and say where the first one is; not NaN.
+    """Raise a ValueError for cells whose logarithm does not exist; ignore NaN.
 
-    ``caller`` is the estimator that the values were passed to, or the start of the
-    message; ``numbers`` are row numbers for the message, ``advice`` is its end.
+    ``caller`` is the estimator that received X, or the start of the message.
+    ``numbers`` are the row numbers in the message, and ``advice`` is its remedy.
     """
     if not isinstance(caller, str):
         names = getattr(caller, "feature_names_in_", None)
@@ -377,39 +390,40 @@ def check_measures(
     if least < lowest:
         where = tuple(np.argwhere(X < lowest)[0].tolist())
         advice = advice or (
-            "make the data non-negative, for instance with MinMaxScaler(clip=True), "
-            "which also limits test rows"
+            "make the data non-negative, for example with MinMaxScaler(clip=True), "
+            "which also clips test rows"
         )
         raise ValueError(
             f"{caller}; the first is {X[where]:g} at {_place(where, names, numbers)}. "
             f"Cells are read as unnormalised probabilities: {advice}."
         )
-    # A row that is nowhere above -offset has no distribution.
+    # A row without a cell above -offset has no distribution.
     is_empty = X.reshape(len(X), -1) <= -offset
     bad = is_empty & (is_empty.all(axis=1, keepdims=True) | (offset == 0))
     for row, cell in np.argwhere(bad)[:1]:
         raise ValueError(
-            f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g} and "
-            f"offset={offset:g}: its log is infinite. Set offset > 0, or drop the row."
+            f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g}, and "
+            f"its logarithm is infinite with offset={offset:g}. Increase offset, or "
+            "drop the row."
         )
 
 
 def check_ranges(least, most, names):
-    """Reject columns whose range overflows double precision."""
+    """Raise a ValueError for a column whose range overflows double precision."""
     with np.errstate(over="ignore", invalid="ignore"):
         is_wide = ~np.isfinite(most - least)
     for j in np.flatnonzero(is_wide)[:1]:
         raise ValueError(
             f"The range of column {names[j]!r}, from {least[j]:g} to {most[j]:g}, "
-            "overflows float64. Set values that stand for missing ones to NaN, or "
-            "divide the column by a constant."
+            "overflows float64. Replace codes for missing values by NaN, or divide the "
+            "column by a constant."
         )
 
 
 def check_masses(mass):
-    """Reject rows whose sum overflows double precision."""
+    """Raise a ValueError if the sum of a row overflows double precision."""
     if not np.isfinite(mass).all():
-        raise ValueError("The sum of a row overflows; divide X by a constant first.")
+        raise ValueError("The sum of a row of X overflows. Divide X by a constant.")
 
 
 def check_codes(estimator, codes):
@@ -423,65 +437,68 @@ def check_codes(estimator, codes):
     check_place(estimator, codes, "inverse_transform")
     if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
-            f"Codes for {type(estimator).__name__} have shape (n_rows, "
-            f"{estimator.n_params_}); got {codes.shape}."
+            f"codes must have the shape (n_rows, {estimator.n_params_}) for "
+            f"{type(estimator).__name__}; got {codes.shape}."
         )
     check_finite(codes, "codes")
     return codes
 
 
 def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training data"):
-    """Clip ``n_neighbors`` to the number of rows, with a warning.
+    """Clip ``n_neighbors`` to the number of rows, and warn if this changes the number.
 
-    If ``of_rows`` a row is not its own neighbour, unless it is the only one.
+    With ``of_rows``, a row is not its own neighbour, except if it is the only row.
     """
     most = n_rows - of_rows
     if most == 0:
-        warn_user(f"{data_name} has 1 row: all new rows are copies of it.")
+        warn_user(
+            f"{data_name} has only 1 row, and all new rows are copies of this row. "
+            "Other new rows require more rows."
+        )
     elif n_neighbors > n_rows:
         warn_user(
-            f"{n_neighbors} neighbours were asked for, but {data_name} has {n_rows} "
-            f"rows: using {most}."
+            f"k_neighbors={n_neighbors}, but {data_name} has only {n_rows} rows: using "
+            f"{most} neighbours. Lower k_neighbors to avoid this warning."
         )
     return max(1, min(n_neighbors, most))
 
 
 def warn_unconverged(caller, residual, tol, max_iter):
-    """Warn once if projections did not converge to ``tol``."""
+    """Warn once if some projections did not converge to ``tol``."""
     left = ~(residual <= tol)
     if not left.any():
         return
     warn_missed(
         f"{caller}: {left.sum()} of {left.size} projections did not converge in "
-        f"max_iter={max_iter} Newton steps: the worst residual max|eta_q - eta*| is "
-        f"{residual.max():.1e} > tol={tol:g}. Increase max_iter, tol or offset."
+        f"max_iter={max_iter} Newton steps. The largest residual max|eta_q - eta*| is "
+        f"{residual.max():.1e} (tol={tol:g}). Increase max_iter, tol or offset."
     )
 
 
 def warn_not_settled(caller, settled, error):
-    """Warn once if theta of some rows is not determined to ``error``."""
+    """Warn once if theta of some rows has an error above ``error``."""
     left = np.flatnonzero(~settled)
     if len(left):
         warn_missed(
             f"{caller}: theta of {len(left)} of {len(settled)} rows is not determined "
-            f"to {error:g} (rows {left[:5].tolist()}), because some of their cells are "
-            "nearly empty. Increase offset or max_iter, or keep a lower order."
+            f"to {error:g} (rows {left[:5].tolist()}), because some cells of the rows "
+            "are nearly empty. Increase offset or max_iter, or lower the order."
         )
 
 
 def warn_not_identified(caller, identified):
-    """Warn once if the observed cells of some rows do not determine a code."""
+    """Warn once if observed cells of some rows do not determine a code."""
     left = np.flatnonzero(~identified)
     if len(left):
         warn_user(
             f"{caller}: the observed cells of {len(left)} of {len(identified)} rows do "
-            f"not determine a code (rows {left[:5].tolist()}): they have that of the "
-            "flattest measure that fits. Keep fewer interactions, or leave them out."
+            f"not determine a code (rows {left[:5].tolist()}). The code of the "
+            "flattest measure that fits is returned. Lower the order, or drop the rows."
         )
 
 
 def warn_missed(message):
-    """Warn that a tolerance or a guarantee for rows is not satisfied."""
+    """Warn that rows do not satisfy a tolerance or a guarantee."""
     warn_user(message, ConvergenceWarning)
 
 
@@ -495,13 +512,13 @@ def warn_user(message, category=UserWarning):
 
 @contextmanager
 def unheard():
-    """Ignore all warnings inside."""
+    """Suppress all warnings in the context."""
     with warnings.catch_warnings(action="ignore"):
         yield
 
 
 def _place(where, names=None, numbers=None):
-    """Name a row or cell in messages, with the row indices of the user."""
+    """Describe a row or a cell in messages; ``numbers`` are the rows of the user."""
     row = f"row {where[0] if numbers is None else numbers[where[0]]}"
     if len(where) == 2:
         return f"{row}, column {where[1] if names is None else names[where[1]]!r}"

@@ -1,7 +1,9 @@
-"""Compare new rows with the training rows that they were made from, by criterion.
+"""Compare new rows with the training rows that they were made from.
 
-Each criterion is a value measured on new rows, the baseline that real rows show, the
-threshold up to which it is fine, and a status: :mod:`~sklearn_pnl.compare.findings`.
+:func:`compare_samples` reads the rows (``rows``) and judges several criteria: distances
+to training rows (``nearness``), statistics of features (``features``), and a classifier
+of new and real rows (``detection``). The result of a criterion is a :class:`Finding`
+with the value of the new rows, the baseline of real rows, a threshold and a status.
 """
 
 from .comparison import SampleComparison, compare_samples

@@ -25,10 +25,9 @@ class SampleComparison(TableReport):
     """The result of :func:`compare_samples`.
 
     ``verdict`` names the faults of the new rows, and ``findings`` gives the reasons.
-    ``print`` shows one line per criterion. A value is fine up to its threshold, or down
-    to the threshold if the threshold is below the baseline. The comparison is not a
-    statement of privacy: no criterion bounds what an attacker can learn about a person
-    from new rows.
+    ``print`` shows one line per criterion. A value is fine up to the threshold, or down
+    to the threshold if the threshold is below the baseline. The comparison does not
+    measure privacy: no criterion bounds the information about a person in new rows.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class SampleComparison(TableReport):
     See Also
     --------
     compare_samples : Compare new rows with training rows.
-    sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
+    sklearn_pnl.compare.SampleComparisonDisplay : Plot a comparison.
 
     Examples
     --------
@@ -124,8 +123,8 @@ class SampleComparison(TableReport):
     def _notes(self):
         return [
             *(f"{f.criterion}: {f.reason}." for f in self.findings if f.status != FINE),
-            "This is not a statement of privacy: nothing here bounds what others can "
-            "learn about a person from new rows.",
+            "The comparison does not measure privacy: no criterion bounds the "
+            "information about a person in new rows.",
         ]
 
 
@@ -189,8 +188,8 @@ def compare_samples(
     the median of the training rows, and an indicator feature is added for each column
     with missing values.
 
-    The comparison is not a statement of privacy. No criterion bounds what an attacker
-    can learn about a person from new rows.
+    The comparison does not measure privacy. No criterion bounds the information about a
+    person in new rows.
 
     Parameters
     ----------
@@ -240,17 +239,18 @@ def compare_samples(
     See Also
     --------
     sklearn_pnl.compare.SampleComparison : The result.
-    sklearn_pnl.compare.SampleComparisonDisplay : Draw a comparison.
+    sklearn_pnl.compare.SampleComparisonDisplay : Plot a comparison.
 
     Notes
     -----
-    An AUC against training rows is not a test of copying. New rows lie near
-    the rows that they were made from. Plain folds would separate the two, and the
-    classifier would classify training rows in a test fold as new rows: copies would
-    have an AUC near 0. Therefore, each row is kept in the same fold as its nearest row.
-    The groups are the connected components of the graph of nearest neighbours among the
-    distinct rows of both kinds. The groups do not depend on the kind of the rows, so
-    rows of the same distribution have an AUC of about 0.5, and copies have exactly 0.5.
+    An AUC against training rows is not a test of copying. New rows lie near the rows
+    that they were made from. With plain folds, a new row and its training row could be
+    in different folds, the classifier would mistake training rows for new rows, and
+    copies would have an AUC near 0. Therefore, each row is kept in the same fold as its
+    nearest row. The groups are the connected components of the graph of nearest
+    neighbours among the distinct rows of both kinds. The groups do not depend on the
+    kind of the rows, so rows of the same distribution have an AUC of about 0.5, and
+    copies have exactly 0.5.
     With ``X_test``, plain folds are correct, and the classifier also detects copies of
     few rows. If you have enough rows, hold some out as ``X_test``.
 

@@ -1,4 +1,4 @@
-"""Classify new and real rows: a two-sample test."""
+"""Classify new and real rows with a cross-validated classifier (two-sample test)."""
 
 import numpy as np
 from joblib import parallel_config
@@ -19,21 +19,23 @@ _MAX_SEED = np.iinfo(np.int32).max
 def detect(real, new, is_held_out, classifier, cv, max_samples, rng, n_jobs):
     """Return the area under the ROC curve in each fold, and the finding.
 
-    ``is_held_out`` says that no new row was made from a row of ``real``.
+    ``is_held_out`` states that no new row was made from a row of ``real``.
     """
     size = min(len(real), len(new), max_samples)
     drawn = [s.points[rng.permutation(len(s))[:size]] for s in (real, new)]
     rows, is_new = np.concatenate(drawn), np.repeat([0, 1], size)
     if classifier is None:
-        # On 4,000 rows of 20 features in a sixth of the time of 100 trees of a random
-        # forest, with an area under the ROC curve as far from 0.5 or farther.
+        # On 4,000 rows with 20 features, the 40 trees detect differences at least as
+        # well as a random forest of 100 trees, in a sixth of the time.
         seed = rng.randint(_MAX_SEED)
         classifier = ExtraTreesClassifier(40, min_samples_leaf=2, random_state=seed)
     splits = make_folds(rows, is_new, is_held_out, cv, rng)
-    reason = f"area under the ROC curve of a classifier, {size} new and real rows each"
+    reason = (
+        f"area under the ROC curve of a classifier of {size} new and {size} real rows"
+    )
     if len(splits) < 2:
         return np.empty(0), no_finding("detection", TOO_FEW, reason)
-    # Trees release the interpreter, and processes take longer to start.
+    # Trees release the interpreter lock, and threads start faster than processes.
     with parallel_config("threading"):
         auc = cross_val_score(
             classifier,

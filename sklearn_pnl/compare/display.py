@@ -1,4 +1,4 @@
-"""Plot a comparison of samples, in the style of scikit-learn's displays."""
+"""Plot a comparison of samples, with the interface of scikit-learn's displays."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from .nearness import CLOSE
 
 
 class SampleComparisonDisplay:
-    """Plot new rows against training rows: distances, features, correlations.
+    """Plot a comparison of new rows with training rows in three panels.
 
-    Build it with :meth:`from_samples`, or from the result of
+    The panels show distances, statistics of features, and correlations. Create the
+    display with :meth:`from_samples`, or from the result of
     :func:`~sklearn_pnl.compare_samples`.
 
     Parameters
     ----------
     comparison : SampleComparison
-        The comparison to draw.
+        The comparison to plot.
 
     Attributes
     ----------
@@ -33,10 +34,10 @@ class SampleComparisonDisplay:
         The figure; set by :meth:`plot`.
     lines_ : list of matplotlib Line2D
         The distribution functions of the distances of new rows and of the baseline,
-        and the line below which rows are close; set by :meth:`plot`.
+        and a vertical line at the largest distance of close rows; set by :meth:`plot`.
     points_ : list of matplotlib Line2D
-        Kolmogorov-Smirnov statistics, shares outside the training range and ratios
-        of standard deviations of the features shown; set by :meth:`plot`.
+        Kolmogorov-Smirnov statistics, shares outside the training range and ratios of
+        standard deviations of the plotted features; set by :meth:`plot`.
     image_ : matplotlib AxesImage
         The image of the differences of correlations; set by :meth:`plot`.
 
@@ -61,7 +62,7 @@ class SampleComparisonDisplay:
     def from_samples(
         cls, X: Rows, X_new: Rows, *, ax: Any = None, **compare_kwargs: Any
     ) -> Self:
-        """Compare new rows with training rows, and plot.
+        """Compare new rows with training rows, and plot the comparison.
 
         Parameters
         ----------
@@ -72,17 +73,18 @@ class SampleComparisonDisplay:
         ax : array-like of 3 matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         **compare_kwargs : dict
-            Passed to :func:`~sklearn_pnl.compare_samples`.
+            Parameters of :func:`~sklearn_pnl.compare_samples`.
 
         Returns
         -------
         display : SampleComparisonDisplay
+            The display of the comparison.
         """
         check_matplotlib_support(f"{cls.__name__}.from_samples")
         return cls(compare_samples(X, X_new, **compare_kwargs)).plot(ax=ax)
 
     def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
-        """Draw distances, the features that differ most, and correlations.
+        """Plot distances, the features that differ most, and correlations.
 
         Parameters
         ----------
@@ -95,6 +97,7 @@ class SampleComparisonDisplay:
         Returns
         -------
         display : SampleComparisonDisplay
+            The display itself.
         """
         check_count("max_features", max_features)
         check_matplotlib_support(f"{type(self).__name__}.plot")
@@ -118,10 +121,10 @@ class SampleComparisonDisplay:
         self.lines_ = [
             ax.ecdf(comparison.distance, label="new rows"),
             ax.ecdf(baseline, label=kind),
-            ax.axvline(close, color="gray", ls=":", label="close rows: left of this"),
+            ax.axvline(close, color="gray", ls=":", label="bound of close rows"),
         ]
         criteria = "exact copies", "close rows", "membership"
-        self._label(ax, "distances", criteria, "share of rows below")
+        self._label(ax, "distances", criteria, "cumulative share of rows")
         ax.set_xlabel("distance to the closest training row\n(training std)")
         _legend_below(ax, 0.2)
 
@@ -150,12 +153,12 @@ class SampleComparisonDisplay:
 
     def _plot_correlations(self, ax):
         changes = self.comparison.correlation_difference
-        # A fixed minimum of the colour scale keeps small changes pale.
+        # The minimum range of the colour scale keeps small changes pale.
         limit = np.nanmax(np.abs(changes), initial=0.1)
         ax.set_facecolor("lightgray")
         self.image_ = ax.imshow(changes, cmap="RdBu_r", vmin=-limit, vmax=limit)
         features = self.comparison.correlation_features
-        # 20 names fit along an axis.
+        # An axis has room for 20 names.
         ticks = np.arange(0, len(features), -(-len(features) // 20))
         names = [self.comparison.features.names[i] for i in features[ticks]]
         ax.set_xticks(ticks, names, rotation=90, size="small")
@@ -165,13 +168,13 @@ class SampleComparisonDisplay:
         self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
 
     def _label(self, ax, panel, criteria, ylabel):
-        """Label a panel, with the faults of its criteria in the title."""
+        """Set the labels of a panel, with the faults of its criteria in the title."""
         shown = [f for f in self.comparison.findings if f.criterion in criteria]
         ax.set(title=f"{panel}: {summarise(shown)}", ylabel=ylabel)
 
 
 def _legend_below(ax, distance, **settings):
-    """Put the legend below a panel, where it does not hide the data."""
+    """Place the legend below a panel, where it does not hide the data."""
     small = {"fontsize": "small", "title_fontsize": "small"}
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -distance)}
     ax.legend(**place, **small, **settings)

@@ -1,7 +1,8 @@
-"""What a criterion measured, and whether chance or a small difference explains it.
+"""Judge the value of a criterion by a threshold.
 
-Two samples of real rows differ as well. So each threshold is the larger of a difference
-that is too small to matter and of the largest that samples of real rows may show.
+Two samples of real rows also differ. Therefore, a threshold allows the larger of two
+differences: a difference that is too small to matter, and the largest difference that
+chance explains.
 """
 
 from dataclasses import dataclass
@@ -13,35 +14,37 @@ FINE, TOO_FEW = "fine", "too few rows to tell"
 NOTHING, NEEDS_TEST = "nothing to compare", "needs X_test"
 # Probability that a criterion rejects real rows, over all features.
 LEVEL = 0.01
-# Ranks of distances depend on one another where these are to the same rows: areas of
-# 600 pairs of samples of real rows had 1.2 to 1.5 times the standard deviation that
-# ranks of random rows have. Three of those are 4.
+# Number of standard errors for independent ranks. Distances to the same rows are not
+# independent: for 600 pairs of samples of real rows, the standard deviation of the area
+# under the ROC curve was 1.2 to 1.5 times as large. Three such deviations are about 4.
 _ERRORS = 4
-# Differences of an area under the ROC curve that do not matter. Extra trees on 4,000
-# rows of 20 Gaussian features got 0.51 for a shift of one feature by a fifth of its
-# standard deviation, 0.58 for standard deviations smaller by a tenth, 0.65 for SMOTE,
-# 0.73 for standard deviations smaller by a fifth, 0.94 for shuffled columns.
+# Difference of an area under the ROC curve from 0.5 that does not matter. On 4,000 rows
+# with 20 Gaussian features, extra trees had an area of 0.51 if one feature was shifted
+# by 0.2 standard deviations, 0.58 and 0.73 if standard deviations were smaller by 10%
+# and 20%, 0.65 for rows of SMOTE, and 0.94 for shuffled columns.
 _AREA = 0.1
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One criterion of a comparison.
+    """The result of one criterion of a comparison.
 
     Parameters
     ----------
     criterion : str
+        Name of the criterion.
     status : str
-        "fine", the fault, or why there is no answer: "too few rows to tell", "nothing
-        to compare" or "needs X_test".
+        "fine", a fault, or a reason why the criterion cannot be judged: "too few rows
+        to tell", "nothing to compare" or "needs X_test".
     value : float
-        Measured on the new rows.
+        Value of the new rows.
     baseline : float
-        The same, measured on real rows or expected of them.
+        Value that is measured on real rows, or expected for real rows.
     threshold : float
-        The largest value that is fine; the smallest one, if it is below ``baseline``.
+        The largest value that is fine. If the threshold is below ``baseline``, it is
+        the smallest value that is fine.
     reason : str
-        What the value is, and where the threshold comes from.
+        Description of the value and of the threshold.
     """
 
     criterion: str
@@ -58,43 +61,44 @@ class Finding:
 
 
 def judge(criterion, fault, value, baseline, slack, reason, *, most=1.0, both=False):
-    """Return a finding that accepts values up to ``slack`` above the baseline.
+    """Return a finding with the status ``fault`` if a value exceeds its threshold.
 
-    ``fault`` is its status beyond that.
-
-    ``most`` is the largest possible value: a threshold there means too few rows. With
-    ``both``, values more than ``slack`` below the baseline are faults as well.
+    The threshold is ``baseline + slack``. With ``both``, values below ``baseline -
+    slack`` are faults as well. ``most`` is the largest possible value: if the threshold
+    is not below ``most``, there are too few rows to find a fault.
     """
     value, baseline, slack = float(value), float(baseline), float(slack)
     is_below = both and value < baseline
     threshold = baseline - slack if is_below else baseline + slack
     is_fault = value < threshold if is_below else value > threshold
-    otherwise = TOO_FEW if baseline + slack >= most else FINE
-    status = fault if is_fault else otherwise
+    no_fault = TOO_FEW if baseline + slack >= most else FINE
+    status = fault if is_fault else no_fault
     return Finding(criterion, status, value, baseline, threshold, reason)
 
 
 def no_finding(criterion, status, reason):
-    """Return the finding of a criterion that has no answer."""
+    """Return the finding of a criterion that cannot be judged."""
     return Finding(criterion, status, np.nan, np.nan, np.nan, reason)
 
 
 def judge_area(criterion, fault, area, n, m, reason, **settings):
-    """Judge an area under the ROC curve of n rows of one kind and m of another.
+    """Judge the area under the ROC curve for n rows of one kind and m of another kind.
 
-    The error is that of ranks of rows of one distribution (Mann and Whitney, 1947).
+    The standard error holds if all rows have the same distribution (Mann and Whitney,
+    1947).
     """
     slack = max(_AREA, _ERRORS * np.sqrt((n + m + 1) / (12 * n * m)))
-    reason += f"; {_AREA:g} from one half does not matter"
+    reason += f"; a difference of {_AREA:g} from 0.5 does not matter"
     return judge(criterion, fault, area, 0.5, slack, reason, **settings)
 
 
 def judge_share(criterion, fault, is_new, is_real, reason, *, fine=0.0):
-    """Judge the share of new rows that are something by that of real rows.
+    """Compare the shares of new rows and real rows that have a property.
 
-    What chance explains is the upper quantile of the predictive distribution of their
-    number, beta-binomial with a uniform prior. Rows that equal others come in pairs or
-    more, so half of the rows count as independent. Shares up to ``fine`` are no fault.
+    The difference that chance explains is an upper quantile of the predictive
+    distribution of the number of new rows, which is beta-binomial with a uniform prior.
+    Equal rows come in pairs or larger groups, so half of the rows count as independent.
+    Shares up to ``fine`` are no fault.
     """
     value, baseline = np.mean(is_new), np.mean(is_real)
     n, n_new = len(is_real) / 2, max(1, len(is_new) // 2)
@@ -104,7 +108,7 @@ def judge_share(criterion, fault, is_new, is_real, reason, *, fine=0.0):
 
 
 def summarise(findings):
-    """Return the faults, each once; without any, whether all criteria had an answer."""
+    """Return the distinct faults; without a fault, the status of all findings."""
     statuses = {finding.status for finding in findings}
     if faults := dict.fromkeys(f.status for f in findings if f.is_fault):
         return ", ".join(faults)

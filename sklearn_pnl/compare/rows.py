@@ -1,11 +1,11 @@
-"""Standardise the rows to compare by the training rows.
+"""Read samples, and standardise their features by the training rows.
 
-A number is a feature. A category is a feature of 0 and 1 for each of its most frequent
-levels. In distances these are divided by the square root of their number: rows that
-differ in a category are as far apart, in the mean over pairs of training rows, as rows
-are in a number, and the farther the rarer their levels are, as in correspondence
-analysis. Where distances and classifiers need a number that is missing, it is the
-median of the training rows, and one more indicator feature of 0 and 1 is added.
+A numeric column is a feature. A categorical column has a binary feature for each of its
+most frequent levels. For distances, these binary features are divided by the square
+root of their number. Then a category and a number contribute equally to the mean
+distance between training rows, and rare levels contribute more than frequent levels, as
+in correspondence analysis. For distances and classifiers, missing numbers are replaced
+by the median of the training rows, and an indicator feature is added.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,7 @@ from ..frames.categories import level_codes
 from ..frames.containers import as_rows
 from ..frames.table import ColumnTable
 
-# Said of a column without numbers in an array.
-_WORDS = "of X holds no numbers: pass a data frame, whose words are categories."
+_PASS_FRAME = "Pass a data frame, in which columns of strings are categories."
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,13 @@ class Sample:
     Attributes
     ----------
     cells : ndarray of shape (n, n_columns)
-        Numbers as they are, NaN where missing, then codes of categories.
+        Numeric values, which can be NaN, and category codes.
     features : ndarray of shape (n, n_features)
-        Standardised numbers, NaN where missing, then indicators of levels.
+        Standardised numeric values, which can be NaN, and indicators of levels.
     points : ndarray of shape (n, n_points)
-        Features without NaN, then indicators of missing cells, weighted for distances.
+        Features without NaN and indicators of missing cells, weighted for distances.
     n_numbers : int
-        Features that are numbers; they come first.
+        Number of numeric features, which come first.
     """
 
     cells: np.ndarray
@@ -54,18 +53,21 @@ def read_samples(rows):
 
     Parameters
     ----------
-    given : dict of str to array-like
-        "X", "X_new" and, if there are any, "X_test".
+    rows : dict of str to array-like
+        Rows with the keys "X", "X_new" and, optionally, "X_test".
 
     Returns
     -------
     samples : dict of str to Sample
+        Samples with the same keys.
     feature_names : tuple of str
+        Names of the features.
     """
     parts, names, categories = _read(rows)
     for name, X in parts.items():
-        if len(X) < (2 if name == "X" else 1):
-            raise ValueError(f"{name} has {len(X)} rows: give more.")
+        least = 2 if name == "X" else 1
+        if len(X) < least:
+            raise ValueError(f"{name} must have at least {least} rows; got {len(X)}.")
         check_finite(X, name, names, missing=True)
     n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)
@@ -74,7 +76,7 @@ def read_samples(rows):
     for name, values in categories:
         column, first_rows = level_codes(values)
         cells = np.column_stack([cells, column])
-        # Trees gain nothing from rarer levels, and 2,000 of them take a minute.
+        # Rarer levels do not help trees, and 2,000 levels take a minute.
         frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")[:20]
         features.append(column[:, None] == frequent)
         weights += [1 / np.sqrt(len(frequent))] * len(frequent)
@@ -96,9 +98,10 @@ def read_samples(rows):
 
 
 def _read(rows):
-    """Read rows: numbers, their names, and values of categories with their names.
+    """Return numeric values, their names, and names with values of categories.
 
-    Arrays of more axes are read flat. Beside a data frame an array has its columns.
+    Rows of n-D arrays are flattened. If one sample is a data frame, an array has the
+    columns of the data frame.
     """
     numbers, readers = {}, []
     for name, X in rows.items():
@@ -109,16 +112,17 @@ def _read(rows):
             shape = row_shape
         if row_shape != shape or 0 in shape:
             raise ValueError(
-                f"{name} has rows of shape {row_shape}, but X has rows of shape "
-                f"{shape}: all must have the same columns, at least one."
+                f"{name} has rows of shape {row_shape}, and X has rows of shape "
+                f"{shape}. All samples must have the same columns, at least one."
             )
         X = X if by_columns else X.reshape(-1, prod(shape))
         columns = columns_of(X)
         if name == "X":
-            table = ColumnTable(columns, "auto" if by_columns else [], _WORDS)
+            table = ColumnTable(columns, "auto" if by_columns else [], _PASS_FRAME)
         if columns.names not in (None, table.names):
             raise ValueError(
-                f"{name} has the columns {columns.names}, but X has {table.names}."
+                f"{name} has the columns {columns.names}, but X has {table.names}. "
+                "Pass the same columns in the same order."
             )
         numbers[name] = table.read(X, name)
         readers.append(columns.reader)

@@ -1,8 +1,9 @@
 """Read containers as numbers once, and return new rows in the same container.
 
-The modules ``columns`` and ``readers`` read the columns of a container. ``values``
-converts values to floats and back, and ``categories`` encodes categories. ``table``
-combines these modules into a table of rows, and ``target`` reads targets and groups.
+The modules ``containers`` and ``column_types`` read the columns of a container.
+``number_types`` converts values to floats and back, and ``categories`` encodes
+categories. ``table`` combines these modules into a table of rows, and ``target`` reads
+targets, groups and weights.
 """
 
 from .containers import columns_of, is_frame

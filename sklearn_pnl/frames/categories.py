@@ -1,4 +1,7 @@
-"""Category codes, coordinates of categories, and the parent that gives them."""
+"""Encode categories as integers, and as coordinates for distances.
+
+:func:`one_of` chooses the parent whose categories a new row takes.
+"""
 
 from collections.abc import Hashable
 
@@ -10,18 +13,18 @@ from .._utils.masked import is_missing
 def level_codes(values):
     """Return integer codes of values from 0, and the first row of each code.
 
-    All missing values share one code. Equal values, such as 1 and 1.0, also share one.
+    Equal values, such as 1 and 1.0, have the same code. All missing values, such as
+    None and NaN, also have the same code.
     """
     try:
         levels = dict.fromkeys(values)
     except TypeError:
         row = next(i for i, v in enumerate(values) if not isinstance(v, Hashable))
         raise TypeError(
-            f"Row {row} holds a value of the type {type(values[row]).__name__}, where "
-            "a number or a category was expected. Give each entry of a vector a column "
-            "of its own, for instance by np.stack(column); encode a list of tags as "
-            "columns of 0 and 1, for instance with MultiLabelBinarizer; or remove the "
-            "column."
+            f"Row {row} contains a {type(values[row]).__name__}, but a number or a "
+            "category is required. Expand vectors to one column per entry, for example "
+            "with np.stack(column), encode lists of tags with MultiLabelBinarizer, or "
+            "drop the column."
         ) from None
     if any(map(is_missing, levels)):
         values = [None if is_missing(value) else value for value in values]
@@ -45,26 +48,27 @@ class Indicators:
     """Coordinates whose squared distance is a weight for each differing category.
 
     The weight is the square of the deviation. A level that several rows share has a
-    coordinate, which is ``sqrt(weight / 2)`` in its rows and 0 in all other rows. A
-    level with one row needs no coordinate, because all other rows differ from it. Its
-    ``weight / 2`` is added to the last coordinate of the points; this coordinate is 0
-    in the queries.
+    coordinate, which is ``sqrt(weight / 2)`` in rows of the level and 0 in all other
+    rows. A level with one row needs no coordinate, because all other rows differ from
+    this row. Its ``weight / 2`` is added to the square of the last coordinate of the
+    points, which is 0 in the queries.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n, n_categorical)
-        Levels from 0 on.
+        Category codes.
     deviation : float
-        Distance of two rows that differ in one category only.
+        Distance between two rows that differ in one category only.
 
     Attributes
     ----------
     points : ndarray of shape (n, n_coordinates)
+        Coordinates of the rows.
     """
 
     def __init__(self, labels, deviation):
-        apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
-        _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
+        codes = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
+        _, levels, counts = np.unique(codes, return_inverse=True, return_counts=True)
         # If the coordinates would exceed 256 MiB, the rarest categories are treated as
         # different from every other category.
         most = int(np.clip(2**25 // len(labels), 64, 1024))
@@ -76,8 +80,8 @@ class Indicators:
         size = deviation / np.sqrt(2)
         self.points = np.zeros((len(labels), len(shared) + 1))
         self.points[rows, places[rows, columns]] = size
-        n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
-        self.points[:, -1] = size * np.sqrt(n_alone)
+        n_unshared = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
+        self.points[:, -1] = size * np.sqrt(n_unshared)
 
     def queries(self, n, like=None):
         """Return coordinates (n, n_coordinates) of the rows ``like``, or zeros."""
@@ -89,7 +93,10 @@ class Indicators:
 
 
 def one_of(parents, weights, chosen):
-    """Choose one parent (n,) of each row with its weights; ``chosen`` is uniform."""
+    """Choose a parent (n,) of each row with probabilities ``weights`` (n, k).
+
+    ``chosen`` are uniform random numbers (n,).
+    """
     below = np.cumsum(weights, axis=1)
     place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
     return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]

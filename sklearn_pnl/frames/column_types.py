@@ -1,4 +1,8 @@
-"""Read one column of any container as numeric values, and restore its dtype."""
+"""Read one column of any container as numeric values, and restore its dtype.
+
+:func:`read_column` returns a reader. The classes differ in the storage of the column:
+NumPy dtypes, dtypes of pandas extensions, polars and pyarrow, and Python objects.
+"""
 
 from copy import copy
 from decimal import Decimal
@@ -8,7 +12,7 @@ from numbers import Real
 import narwhals as nw
 import numpy as np
 
-from .._utils.masked import are_missing
+from .._utils.masked import are_missing, check_plain
 
 
 def read_column(native):
@@ -16,8 +20,7 @@ def read_column(native):
     dtype = getattr(native, "dtype", None)
     if not isinstance(dtype, np.dtype):
         return TypedColumn(native)
-    if dtype.kind == "c":
-        raise ValueError("Complex data not supported: pass two columns of numbers.")
+    check_plain(native, "a column")
     plain = dtype.kind in "biufmM"
     return PlainColumn(np.asarray(native)) if plain else ObjectColumn(native)
 
@@ -32,13 +35,13 @@ class PlainColumn:
     values : ndarray or None
         Numbers, or times in UTC, with NaN or NaT for missing values; None if the column
         is neither numeric nor a time.
-    whole : dtype or None
-        NumPy dtype of an integer column, which can have missing values; else None.
+    integer_dtype : dtype or None
+        NumPy dtype of a column of integers or booleans that can have missing values.
     zone : object
-        Time zone of dates; None without a time zone.
+        Time zone of the times; None without a time zone.
     """
 
-    whole = zone = None
+    integer_dtype = zone = None
 
     def __init__(self, native):
         self.dtype, self._native, self.values = native.dtype, native, native
@@ -63,7 +66,7 @@ class PlainColumn:
         return nw.maybe_reset_index(series).to_native()
 
     def part(self, places):
-        """Return a reader of some values; an empty reader can still restore values."""
+        """Return a reader of some values; a reader without values can still restore."""
         part = copy(self)
         for computed in ("values", "_series"):
             vars(part).pop(computed, None)
@@ -81,7 +84,7 @@ class TypedColumn(PlainColumn):
         self._native, self._is_pandas = native, hasattr(native, "iloc")
         self.dtype = native.type if hasattr(native, "type") else native.dtype
         series = self._series
-        # Missing floats of polars and pyarrow are NaN or null: restore the form in use.
+        # polars and pyarrow mark missing floats by NaN or null. Restore the same mark.
         self._with_nan = series.dtype.is_float() and not series.null_count()
 
     @property
@@ -94,7 +97,7 @@ class TypedColumn(PlainColumn):
     def _series(self):
         native = self._native
         if getattr(self.dtype, "tz", None) is not None and self._is_pandas:
-            # Narwhals does not know dtypes with zones such as America/New_York.
+            # Narwhals cannot read some time zones, for example America/New_York.
             native = native.dt.tz_convert("UTC")
         return nw.from_native(native, series_only=True)
 
@@ -106,7 +109,7 @@ class TypedColumn(PlainColumn):
             series = series.cast(nw.Datetime("ms"))
         elif dtype == nw.Decimal:
             series = series.cast(nw.Float64)
-        # Narwhals reports sparse numbers of pandas as an unknown dtype.
+        # Narwhals reports an unknown dtype for sparse numbers of pandas.
         elif not (
             dtype.is_numeric()
             or dtype in (nw.Boolean, nw.Datetime, nw.Duration)
@@ -117,12 +120,12 @@ class TypedColumn(PlainColumn):
         return ObjectColumn(values).values if values.dtype == object else values
 
     @property
-    def whole(self):
+    def integer_dtype(self):
         """See :class:`PlainColumn`."""
         dtype = self._series.dtype
-        is_whole = dtype == nw.Boolean or dtype.is_integer()
+        is_integer = dtype == nw.Boolean or dtype.is_integer()
         name = str(dtype).lower().replace("boolean", "bool")
-        return np.dtype(name) if is_whole else None
+        return np.dtype(name) if is_integer else None
 
     def objects(self):
         """See :class:`PlainColumn`."""
@@ -148,8 +151,8 @@ class TypedColumn(PlainColumn):
 class ObjectColumn(PlainColumn):
     """A column of Python objects, which can be numbers.
 
-    New values are booleans, integers or decimals if all values have this type, else
-    floats. Missing values are restored as the first missing value of the column.
+    New values are booleans, integers or decimals if all values have this type;
+    otherwise, they are floats. New missing values equal the first missing value.
     """
 
     values = None
@@ -164,11 +167,11 @@ class ObjectColumn(PlainColumn):
             return
         self._types = set(map(type, present))
         numbers = np.asarray(present)
-        # Decimals, fractions and integers beyond 64 bits stay objects.
+        # NumPy keeps decimals, fractions and integers beyond 64 bits as objects.
         kinds = {"b": np.dtype(bool), "i": np.dtype("i8"), "u": np.dtype("u8")}
-        self.whole = kinds.get(numbers.dtype.kind)
-        if self.whole is not None and not missing.any():
-            self.values = numbers.astype(self.whole)
+        self.integer_dtype = kinds.get(numbers.dtype.kind)
+        if self.integer_dtype is not None and not missing.any():
+            self.values = numbers.astype(self.integer_dtype)
         else:
             self.values = np.full(len(values), np.nan)
             self.values[~missing] = numbers
@@ -180,8 +183,8 @@ class ObjectColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         missing = values != values
-        objects = np.where(missing, 0, values).astype(self.whole or values.dtype)
-        objects = objects.astype(object)
+        objects = np.where(missing, 0, values)
+        objects = objects.astype(self.integer_dtype or values.dtype).astype(object)
         if self._types == {Decimal}:
             objects[:] = [*map(Decimal, map(str, objects))]
         objects[missing] = self._marker

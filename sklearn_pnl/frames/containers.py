@@ -1,6 +1,6 @@
-"""Read containers column by column, create new containers, resolve column keys.
+"""Read containers column by column, create new containers, and resolve column keys.
 
-Data frames are read through narwhals.
+Data frames of all libraries except pandas are read and created with narwhals.
 """
 
 from collections.abc import Hashable
@@ -38,8 +38,8 @@ def columns_of(X):
         X = as_rows(X)
         if X.ndim != 2:
             raise ValueError(
-                "Totals and categorical_features are about columns: X must have two "
-                f"dimensions; got {X.shape}."
+                "X must have two dimensions, because totals and categorical_features "
+                f"refer to columns; got the shape {X.shape}."
             )
         return ArrayColumns(X)
     X = nw.to_native(X, pass_through=True)
@@ -52,8 +52,11 @@ class ArrayColumns:
     Attributes
     ----------
     names : list or None
+        Names of the columns of a data frame.
     n_columns : int
+        Number of columns.
     is_sparse : bool
+        Whether the container is a sparse matrix.
     """
 
     names, is_sparse = None, False
@@ -122,8 +125,8 @@ class FrameColumns(ArrayColumns):
 class PandasColumns(ArrayColumns):
     """Columns of a data frame of pandas.
 
-    Unlike in narwhals, names can be any objects and can repeat, and subclasses of data
-    frames are preserved. New frames have a new index.
+    In contrast to narwhals, names can be any objects and can repeat, and subclasses of
+    data frames are preserved. New frames have a new index.
     """
 
     def __init__(self, X):
@@ -131,7 +134,7 @@ class PandasColumns(ArrayColumns):
 
     @cached_property
     def _series(self):
-        # To create a series takes longer than to read it, most of all with `iloc`.
+        # Creating a series takes longer than reading its values, especially by `iloc`.
         kinds = set(self._rows.dtypes)
         if len(kinds) == 1 and getattr(kinds.pop(), "char", "O") in _NUMERIC:
             return self._rows.to_numpy().T
@@ -154,7 +157,7 @@ class PandasColumns(ArrayColumns):
 
 
 def as_rows(X, name="X"):
-    """Return an array, if necessary of objects, or a sparse matrix in CSR or CSC."""
+    """Return an array, or a sparse matrix in CSR or CSC; mixed lists become objects."""
     if issparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
     return np.asarray(as_array(X, name, dtype=object))
@@ -167,10 +170,10 @@ def column_of(key, caller, names, row_shape):
     ----------
     key : object
         A column name, an index (negative indices count from the last column), or a
-        tuple of indices of a cell. A key that is the name of one column and the index
-        of another is an error.
+        tuple of indices of a cell. If a key is the name of one column and the index of
+        another, an error is raised.
     caller : str
-        Name of the argument with the key, for messages.
+        Name of the argument that contains the key, for messages.
     names : list or None
         Column names, which can be any objects.
     row_shape : tuple of int
@@ -190,15 +193,15 @@ def column_of(key, caller, names, row_shape):
         return found.pop()
     if found:
         raise ValueError(
-            f"{caller} names {key!r}, which means the columns {sorted(found)} of X, by "
-            "name or number. Give each a string of its own as name first."
+            f"{caller} refers to {key!r}, which matches the columns {sorted(found)} of "
+            "X, by name or index. Rename the columns to different strings first."
         )
-    wanted = f"a name or a number (0 to {n - 1}) of the {n} columns of X"
+    valid = f"a name or an index (0 to {n - 1}) of a column"
     if len(row_shape) > 1:
-        wanted = f"a place in rows of {row_shape}, or a number from 0 to {n - 1}"
+        valid = f"the index of a cell of shape {row_shape}, or an index up to {n - 1}"
     elif isinstance(key, str) and names:
-        wanted = f"one of the columns {names}"
-    raise ValueError(f"{caller} names {key!r}; give {wanted}.")
+        valid = f"one of the columns {names}"
+    raise ValueError(f"{caller} refers to {key!r}, which is not in X. Pass {valid}.")
 
 
 def places_of(names, n, chosen):
@@ -210,6 +213,6 @@ def places_of(names, n, chosen):
 
 
 def _is_place(key, n):
-    """Return whether a key is an index of n columns; it can be negative."""
-    whole = isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
-    return whole and -n <= key < n
+    """Return whether a key is an index of n columns, which can be negative."""
+    is_integer = isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
+    return is_integer and -n <= key < n

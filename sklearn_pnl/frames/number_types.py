@@ -1,63 +1,69 @@
-"""Convert values of a type to floats and back; times as counts of steps."""
+"""Convert the values of a column to floats, and floats back to the dtype.
+
+:func:`kind_of` returns the converter for an array: :class:`Reals`, :class:`Counts` or
+:class:`Times`. Integers and times become multiples of a step, counted from an origin.
+:func:`share_scales` gives columns that can be compared the same origin and unit.
+"""
 
 from math import gcd
 
 import numpy as np
 
-# Nanoseconds of units of time.
+# Nanoseconds in each unit of time.
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-# What values are called in messages, by the kind of their type.
-NAMES = {"M": "points in time", "m": "lengths of time"}
+# Names of values in messages, by the kind of the dtype.
+NAMES = {"M": "dates or times", "m": "durations"}
 
 
-def kind_of(values, whole=None, of_frame=False, has_zone=False):
-    """How values of one type, of a column or an array, are read and restored.
+def kind_of(values, integer_dtype=None, of_frame=False, has_zone=False):
+    """Return the converter for the values of a column or of an array.
 
-    ``whole`` is the type of whole numbers of which some may be missing.
+    ``integer_dtype`` is the dtype of integers that are stored as floats, because some
+    are missing.
     """
     if values.dtype.kind == "f":
-        if whole is None:
+        if integer_dtype is None:
             return Reals(values.dtype)
         is_wide = np.fmax.reduce(np.abs(values), initial=0) > 2.0**53
-        return Counts(whole, is_rounded=is_wide)
+        return Counts(integer_dtype, is_rounded=is_wide)
     if values.dtype.kind in "mM" and of_frame:
         return Times(values, has_zone)
     if values.dtype.kind in "mM":
         raise ValueError(
-            f"Arrays of {values.dtype} are not read: dates and times are columns of "
-            "data frames. Pass one, such as pandas.DataFrame(X)."
+            f"Arrays of {values.dtype} are not supported. Pass dates and times as "
+            "columns of a data frame, for example pandas.DataFrame(X)."
         )
     if values.dtype.itemsize < 8 or not values.size:
         return Counts(values.dtype)
     low, high = int(values.min()), int(values.max())
     if max(high, -low) <= 2**53:
         return Counts(values.dtype)
-    # Distances from the least are exact, if the greatest is.
+    # Differences from the minimum are exact if the largest difference is exact.
     is_wide = high - low > 2**53
     return Counts(values.dtype, 0 if is_wide else low, is_rounded=is_wide, last=high)
 
 
 class Reals:
-    """Floating-point numbers.
+    """Converter for floating-point values.
 
     Attributes
     ----------
     step : float
-        What all values of the type are multiples of, from the start on; 0 for none.
+        Resolution: all converted values are multiples of the step; 0 without a step.
     start : float
-        What numbers count from.
+        Origin of the converted values.
     precision : float
-        Half the distance of 1 to the next number of the type; 0 where there is a step.
+        Unit roundoff of the dtype; 0 with a step.
     lowest, highest : float
-        Ends of the type, as numbers.
+        Lower and upper bound of the converted values.
     holds : str
-        What values are called in messages.
+        Name of the values in messages.
     is_time : bool
-        Whether they are times or lengths of time.
+        Whether the values are times or durations.
     is_rounded : bool
-        Whether they are whole numbers that no start makes exact.
+        Whether large integers are rounded, because no origin makes them exact.
     scale : tuple
-        The zero and the unit of the numbers: only columns of one scale have an order.
+        Origin and unit. Only columns with the same scale are compared.
     """
 
     holds, is_time, is_rounded = "numbers", False, False
@@ -69,12 +75,12 @@ class Reals:
         self.precision = float(np.finfo(dtype).eps) / 2
 
     def read(self, values):
-        """Numbers of values; those in single precision and below stay so."""
+        """Convert values to float64, or to float32 if the dtype is not more precise."""
         dtype = np.promote_types(self.dtype, np.float32)
         return values.astype(dtype, copy=False)
 
     def restore(self, numbers):
-        """Values of numbers, within the type: half precision ends at 65504."""
+        """Convert numbers to the dtype, clipped to its range."""
         if self.dtype.itemsize < numbers.dtype.itemsize:
             most = float(np.finfo(self.dtype).max)
             numbers = np.clip(numbers, -most, most)
@@ -82,17 +88,22 @@ class Reals:
 
 
 class Counts:
-    """Integers or Booleans: steps from a start, which are exact where the start is far.
+    """Converter for integers and booleans, as steps from an origin.
+
+    With an origin close to the values, integers beyond 2**53 are exact.
 
     Parameters
     ----------
     dtype : dtype
+        Dtype of the restored values.
     start : int
+        Origin.
     unit : int
         Length of a step.
     is_rounded : bool
+        See :class:`Reals`.
     last : int
-        The largest value, if numbers count from a start.
+        The largest value, if ``start`` is not 0.
     """
 
     holds, is_time = "numbers", False
@@ -109,7 +120,7 @@ class Counts:
         return self.start, self.unit
 
     def count_from(self, start, unit):
-        """Count steps of a length from a start."""
+        """Set the origin, and the length of a step."""
         self.start, self.unit = start, unit
         self._plain = start == 0 and unit == 1
         self._wide = np.uint64 if self.dtype.kind == "u" else np.int64
@@ -121,7 +132,7 @@ class Counts:
         self.highest = _largest_float((high - start) // unit)
 
     def read(self, values):
-        """Numbers of values, which may lie before the start."""
+        """Convert values to steps from the origin; earlier values are negative."""
         if self._plain or values.dtype.kind != self.dtype.kind:
             numbers = values.astype(np.float64)
             return numbers if self._plain else (numbers - self.start) / self.unit
@@ -133,27 +144,29 @@ class Counts:
         return np.where(after, numbers, -numbers)
 
     def restore(self, numbers):
-        """Values of numbers: whole, and within the type; floats if some are missing."""
+        """Round and clip numbers to the dtype; return floats if some are missing."""
         steps = np.clip(np.rint(numbers), self.lowest, self.highest)
         if self._plain:
             return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
-        # Unsigned integers wrap around, and the sum ends within the type.
+        # Unsigned sums wrap around, and the result is within the range of the dtype.
         bits = np.where(steps < 0, self._bits - far, self._bits + far)
         return bits.view(self._wide).astype(self.dtype, copy=False)
 
 
 class Times(Counts):
-    """Points in time from the first one, lengths of time from 0 if none is negative.
+    """Converter for dates, times and durations, as steps from an origin.
 
-    Steps are counted in UTC: local dates of a zone with summer time are whole hours.
+    The origin is the first time, or 0 if the values are durations and none is negative.
+    Steps are counted in UTC. Therefore, local dates in a time zone with summer time
+    have a step of an hour.
 
     Parameters
     ----------
     values : ndarray of datetime64 or timedelta64 of shape (n,)
-        In UTC.
+        Times in UTC, or durations.
     has_zone : bool
-        Whether they are dates of a time zone.
+        Whether the times have a time zone.
     """
 
     is_time = True
@@ -171,14 +184,14 @@ class Times(Counts):
         super().__init__(np.int64, start, step, last=last)
 
     def count_from(self, start, unit, step=1):
-        """Count from a start in ticks, of which some make a step of the values."""
+        """Set the origin, the length of a step, and the number of ticks per step."""
         super().count_from(start, unit)
         self.step = float(step)
         self.lowest, self.highest = self.lowest * step, self.highest * step
 
     @property
     def span(self):
-        """First time, last time and length of a step, in nanoseconds."""
+        """The first time, the last time and the length of a step, in nanoseconds."""
         length = UNITS[self.time_unit]
         return self.start * length, self.last * length, self.unit * length
 
@@ -190,7 +203,7 @@ class Times(Counts):
 
     @property
     def zero_and_unit(self):
-        """What number 0 stands for, and the unit of the numbers, as NumPy times."""
+        """The origin and the unit of the numbers, as NumPy times."""
         as_time = np.timedelta64 if self.is_length else np.datetime64
         tick = self.scale[-1]
         name, length = next(pair for pair in UNITS.items() if tick % pair[1] == 0)
@@ -198,16 +211,19 @@ class Times(Counts):
         return as_time(int(self.start), self.time_unit), unit
 
     def read(self, values):
-        """Numbers of values in any unit, NaN where they are missing."""
-        missing, whole = np.isnat(values), values.view(np.int64)
+        """Convert times in any unit to numbers; missing times are NaN."""
+        missing, ticks = np.isnat(values), values.view(np.int64)
         length = UNITS[np.datetime_data(values.dtype)[0]] / UNITS[self.time_unit]
-        if np.abs(whole[~missing] * length).max(initial=0) >= 2.0**63:
-            raise ValueError(f"There are times beyond the {self._type} of fit.")
-        whole = values.astype(self._type).view(np.int64)
-        return np.where(missing, np.nan, self.step * super().read(whole))
+        if np.abs(ticks[~missing] * length).max(initial=0) >= 2.0**63:
+            raise ValueError(
+                f"Some times exceed the range of {self._type}, the dtype of the "
+                "training rows. Convert the training rows to a coarser unit first."
+            )
+        ticks = values.astype(self._type).view(np.int64)
+        return np.where(missing, np.nan, self.step * super().read(ticks))
 
     def restore(self, numbers):
-        """Values of numbers, in UTC, NaT where they are missing."""
+        """Convert numbers to times in UTC; NaN is converted to NaT."""
         missing = np.isnan(numbers)
         steps = np.where(missing, 0, numbers) / self.step
         values = super().restore(steps).view(self._type)
@@ -215,11 +231,11 @@ class Times(Counts):
 
 
 def share_scales(kinds):
-    """Let columns that can be compared count from one zero in one unit.
+    """Give columns that can be compared the same origin and unit.
 
-    Points in time with and without a zone, lengths of time, and integers beyond 2^53
-    are compared among themselves. An equality between an end, a start and a length
-    then has no constant, and the order of two columns is the order of their numbers.
+    Columns are compared within four groups: times with a time zone, times without one,
+    durations, and integers beyond 2**53. Then, an equality between an end, a start and
+    a duration has no constant, and the order of two columns is the order of numbers.
     """
     groups = {}
     for kind in kinds:
@@ -227,18 +243,19 @@ def share_scales(kinds):
             groups.setdefault((kind.is_length, kind.has_zone), []).append(kind)
     for times in groups.values():
         _share_ticks(times)
-    far = [kind for kind in kinds if kind.start != 0 and not kind.is_time]
-    first = min((kind.start for kind in far), default=0)
-    if max((kind.last for kind in far), default=0) - first <= 2**53:
-        for kind in far:
+    large = [kind for kind in kinds if kind.start != 0 and not kind.is_time]
+    first = min((kind.start for kind in large), default=0)
+    if max((kind.last for kind in large), default=0) - first <= 2**53:
+        for kind in large:
             kind.count_from(first, 1)
 
 
 def _share_ticks(times):
-    """Let times of one sort count from one zero in ticks of one length.
+    """Give times of one group a common origin, and ticks of a common length.
 
-    The zero is before all times, a number of the longest steps away from the column
-    that has them. Columns with other phases have shorter steps, which lead to the zero.
+    The origin is not after any time. It is an integer number of steps away from the
+    first time of the column with the longest step. The steps of other columns are
+    shortened if the origin is no multiple of their steps away.
     """
     spans = [kind.span for kind in times]
     start, _, longest = max(spans, key=lambda span: span[2])
@@ -246,7 +263,8 @@ def _share_ticks(times):
     steps = [gcd(unit, first - zero) for first, _, unit in spans]
     tick = gcd(*steps)
     reach = max(last for _, last, _ in spans) - zero
-    # A column stays as it is if its type, or floats, cannot hold the common ticks.
+    # A column keeps its own scale if its dtype or float64 cannot represent the common
+    # ticks.
     stays = [
         zero % UNITS[kind.time_unit] != 0
         or abs(zero) >= 2**63 * UNITS[kind.time_unit]
@@ -264,7 +282,7 @@ def _share_ticks(times):
 
 
 def step_of_time(ticks, unit):
-    """The longest unit of time, in ticks, of which all differences are multiples."""
+    """Return the longest unit, in ticks, that divides all differences of times."""
     bits = ticks.view(np.uint64)
     differences = bits - bits[ticks.argmin()] if len(ticks) else bits
     lengths = [n * 10**9 for n in (86_400, 3600, 60)] + [*UNITS.values()]
@@ -273,6 +291,6 @@ def step_of_time(ticks, unit):
 
 
 def _largest_float(number):
-    """The largest float that is not above an integer."""
+    """Return the largest float that is not above an integer."""
     nearest = float(number)
     return nearest if int(nearest) <= number else float(np.nextafter(nearest, -np.inf))

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from .._utils.validation import (
     check_finite,
     errors_naming,
+    not_numeric,
     refuse_device,
     validated,
     warn_user,
@@ -22,16 +23,16 @@ from .categories import level_codes
 from .containers import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .number_types import NAMES, kind_of, share_scales
 
-_NO_NUMBERS = (
-    "holds no numbers. Name it in categorical_features ('auto' names all such columns "
-    "of a data frame), or encode it first. An array of words and numbers holds words "
-    "alone: pass a data frame."
+_ENCODE = (
+    "Encode the column, or name it in categorical_features ('auto' selects all "
+    "non-numeric columns of a data frame). If X mixes strings and numbers, pass a data "
+    "frame, because arrays convert the numbers to strings."
 )
-# Largest accepted range of a column, in spreads of most of its values. float64 has 16
-# digits, and relations of rows are satisfied to 9 digits.
+# Largest accepted range of a column in interquartile ranges. float64 has 16 digits, and
+# relations of rows are satisfied to 9 digits.
 _FAR = 1e9
-# Sparse rows with more cells are never converted to one dense array. Equalities and
-# orders of columns are then not searched for.
+# Sparse rows with more cells are never converted to one dense array. Therefore,
+# equalities and orders of columns are not detected.
 MOST_DENSE = 2**24
 # Relative positions of 64 sampled rows. Multiples of the golden ratio avoid any period
 # in the rows.
@@ -71,7 +72,7 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
         # scikit-learn returns plain arrays of numbers unchanged.
         if not is_plain or not X.size:
             settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-            rows = validated(estimator, X, _NO_NUMBERS, **settings)
+            rows = validated(estimator, X, _ENCODE, **settings)
         kind = kind_of(rows)
         if kind.is_rounded and rows.ndim == 2 and not issparse(rows):
             # Large integers are counted from the minimum of each column.
@@ -83,12 +84,16 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
     else:
         columns = columns_of(X)
         if 0 in (len(columns), columns.n_columns):
-            raise ValueError("Found 0 sample(s) or 0 feature(s) in X: give some.")
+            raise ValueError(
+                f"X must have at least one row and one column; got {len(columns)} rows "
+                f"and {columns.n_columns} columns."
+            )
         table = ColumnTable(columns, chosen)
     if table.shape == (0,):
         raise ValueError(
-            "All columns are categories, and new rows would be copies, which "
-            "RandomOverSampler of imbalanced-learn makes. Encode one as numbers."
+            "All columns are categories, but at least one numeric column is required. "
+            "Encode a column as numbers, or copy rows with RandomOverSampler of "
+            "imbalanced-learn."
         )
     table.is_list = isinstance(X, list)
     table.describe(estimator)
@@ -99,7 +104,7 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
 
 
 class TableReader(BaseEstimator):
-    """Stand in for an estimator; by default, columns of strings are categories."""
+    """Estimator for :func:`read_table`; by default, string columns are categories."""
 
     def __init__(self, categorical_features="auto"):
         self.categorical_features = categorical_features
@@ -121,7 +126,7 @@ class Table:
     categorical : list of int
         Columns of X that are categories.
     columns : ndarray of int of shape (D,)
-        Flat column of X of each numeric value.
+        Flat index in X of each numeric value.
     times : ndarray of bool of shape (D,)
         Mask of the numeric values that are times or durations.
     steps : ndarray of shape (D,)
@@ -129,23 +134,25 @@ class Table:
     precision : ndarray of shape (D,)
         Unit roundoff of the dtype of each numeric value; 0 with a step.
     type_ends : tuple of ndarray of shape (D,)
-        Lower and upper bound of the dtype of each numeric value, or infinity.
+        Lower and upper bound of the dtype of each numeric value, which can be infinite.
     starts : ndarray of shape (D,)
         Origin of each numeric value: 0 except for large integers.
     scales : ndarray of int of shape (D,)
-        Equal for columns with the same origin and unit, which can be compared.
+        Group of each numeric value. Columns of one group have the same origin and
+        unit, and can be compared.
     integer_features : ndarray of int
-        Indices of the columns of X that hold integers or booleans.
+        Indices of the columns of X that contain integers or booleans.
     row_numbers : ndarray of int or None
         Index of each row in the original rows; None for all rows.
     data_name : str
         Name of the rows in messages.
     has_missing : bool
-        Whether some cells are NaN.
+        Whether some numeric values are NaN.
     is_large : bool
         Whether the original rows are sparse and too large for a dense array.
     warned : list
-        Names of columns with a warning about extreme values, shared by all parts.
+        Names of columns with a warning about extreme values. All tables that
+        :meth:`take` returns share the list.
     is_list : bool
         Whether the rows were given as a list; they are then returned as a list.
     owned : bool
@@ -174,15 +181,18 @@ class Table:
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
         if any(kind.is_rounded for kind in kinds):
+            is_rounded = each("is_rounded").astype(bool)
+            names = np.array(self.column_names, dtype=object)[is_rounded]
             warn_user(
-                "Whole numbers beyond 2 ** 53, of such a range or beside missing cells,"
-                " are read as float64, which rounds new ones and sums of theirs."
+                f"Integers beyond 2**53 in {names[:5].tolist()} are converted to "
+                "float64, because cells are missing or the range exceeds 2**53. New "
+                "values are rounded. Drop columns of identifiers."
             )
 
     def __len__(self):
         return self._rows.shape[0]
 
-    # --- what columns are ---------------------------------------------------------
+    # --- columns ------------------------------------------------------------------
 
     @property
     def column_names(self):
@@ -198,7 +208,7 @@ class Table:
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
     def column_of(self, key, caller):
-        """Resolve a key to a flat column of X; see :func:`.columns.column_of`."""
+        """Resolve a key to a flat column of X; see :func:`.containers.column_of`."""
         return column_of(key, caller, self.names, self.row_shape)
 
     def describe(self, estimator):
@@ -216,7 +226,7 @@ class Table:
         return self._rows if issparse(self._rows) else None
 
     def compressed(self, numbers):
-        """Return new rows (b, D) in the form in which batches are stored."""
+        """Return new rows (b, D) in the format in which batches are stored."""
         return numbers
 
     def take(self, members, data_name):
@@ -239,8 +249,8 @@ class Table:
 
     def stack(self, new):
         """Append new rows to the original rows, in the container of X."""
-        whole = self._origin.stack(new)
-        return whole.tolist() if self.is_list else whole
+        rows = self._origin.stack(new)
+        return rows.tolist() if self.is_list else rows
 
 
 class ArrayTable(Table):
@@ -253,7 +263,7 @@ class ArrayTable(Table):
     ----------
     X : ndarray or sparse matrix of shape (n, *shape)
     kind : object
-        Converter of the values; see :func:`.values.kind_of`.
+        Converter of the values; see :func:`.number_types.kind_of`.
     """
 
     def __init__(self, X, kind):
@@ -272,7 +282,7 @@ class ArrayTable(Table):
 
     def read(self, X):
         """Return the numeric values (m, D) of rows in the format of X."""
-        # Rounding, and with it the order of near-ties, depends on the memory layout.
+        # The memory layout affects rounding, and thereby the order of near-ties.
         X = X.toarray(order="C") if issparse(X) else X
         return self._kind.read(X.reshape(len(X), len(self.columns)))
 
@@ -285,7 +295,7 @@ class ArrayTable(Table):
 
 
 class SparseTable(ArrayTable):
-    """Sparse rows of numbers: columns without a stored cell are left out.
+    """A table of sparse rows, without the columns that have no stored cell.
 
     The cells of an omitted column are 0 in all rows, and therefore in all new rows. New
     rows can be dense or sparse.
@@ -294,7 +304,7 @@ class SparseTable(ArrayTable):
     ----------
     X : sparse matrix of shape (n, n_columns)
     kind : object
-        How its numbers are read and restored; see :func:`.values.kind_of`.
+        Converter of the values; see :func:`.number_types.kind_of`.
     """
 
     def __init__(self, X, kind):
@@ -316,7 +326,7 @@ class SparseTable(ArrayTable):
         self.is_large = _is_large(self._rows)
 
     def numbers(self):
-        """See :class:`ArrayTable`; in float64."""
+        """Return rows (n, D) in float64."""
         return self._rows.toarray(order="C")
 
     def compressed(self, numbers):
@@ -342,28 +352,35 @@ class ColumnTable(Table):
     Parameters
     ----------
     columns : object
-        Columns of a container, as :func:`.columns.columns_of` returns them.
+        Columns of a container; see :func:`.containers.columns_of`.
     chosen : object
         Categorical columns, in the forms of ``categorical_features``.
-    refused : str
-        Message for a column that is neither numeric nor chosen.
+    remedy : str
+        Advice in the error about a column that is neither numeric nor chosen.
+    name : str
+        Name of the container in the error.
     """
 
-    def __init__(self, columns, chosen, refused=_NO_NUMBERS):
+    def __init__(self, columns, chosen, remedy=_ENCODE, name="X"):
         n, self._head, self._origin = columns.n_columns, columns.head(), columns
         self.names, self.row_shape = columns.names, (n,)
         readers = [columns.reader(j) for j in range(n)]
         values = [reader.values for reader in readers]
-        others = [j for j in range(n) if values[j] is None]
+        not_numbers = [j for j in range(n) if values[j] is None]
         auto = isinstance(chosen, str)
-        self.categorical = others if auto else places_of(columns.names, n, chosen)
-        for j in set(others) - set(self.categorical):
-            raise ValueError(f"{columns.what(j)} {refused}")
+        self.categorical = not_numbers if auto else places_of(columns.names, n, chosen)
+        for j in set(not_numbers) - set(self.categorical):
+            raise ValueError(not_numeric(f"{columns.what(j)} of {name}", remedy))
         self.columns = np.delete(np.arange(n), self.categorical)
         self.shape = self.columns.shape
         of_frame = self.names is not None
         self._kinds = [
-            kind_of(values[j], readers[j].whole, of_frame, readers[j].zone is not None)
+            kind_of(
+                values[j],
+                readers[j].integer_dtype,
+                of_frame,
+                has_zone=readers[j].zone is not None,
+            )
             for j in self.columns
         ]
         share_scales(self._kinds)
@@ -371,7 +388,7 @@ class ColumnTable(Table):
         self._rows = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
             self._rows[:, i] = kind.read(values[j])
-        # To restore rows, a reader needs its dtype and one value per level only.
+        # To restore rows, a reader only needs its dtype and one value per category.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
         labels = []
         for j in self.categorical:
@@ -394,17 +411,18 @@ class ColumnTable(Table):
         return self._readers[self.columns[j]].zone
 
     def read(self, X, name="X"):
-        """Return the numeric values (m, D) of other rows; ``name`` is for errors."""
+        """Return the numeric values (m, D) of rows X; ``name`` is used in errors."""
         columns = columns_of(X)
         numbers = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
             values = columns.reader(j).values
             if values is None or NAMES.get(values.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
-                    f"{name}: {columns.what(j)} holds no {kind.holds}, as it did in "
-                    "the rows of fit."
+                    f"{columns.what(j)} of {name} must contain {kind.holds}, as in the "
+                    "training rows."
                 )
-            numbers[:, i] = kind.read(values)
+            with errors_naming(columns.what(j)):
+                numbers[:, i] = kind.read(values)
         return numbers
 
     def like(self, numbers, donors=None):
@@ -439,9 +457,9 @@ def _is_large(rows):
 def warn_extreme_values(table, least, most):
     """Warn if the range of a column is a billion times its interquartile range.
 
-    The quartiles are computed from a sample of the rows. If they are equal, they are
-    computed without the rows of that value. Sparse rows are not checked. All classes of
-    a table issue one warning.
+    The quartiles are computed from a sample of the rows. If the quartiles are equal,
+    they are computed again without the rows that have this value. Sparse rows are not
+    checked. There is one warning for all classes of a table.
 
     Parameters
     ----------
@@ -465,8 +483,8 @@ def warn_extreme_values(table, least, most):
         some = table.take(np.arange(0, n, n // 2**12 + 1), "some rows").numbers()
         some = some[:, columns]
         first, third = _middle_half(some)
-        others = np.where(some == first, np.nan, some.astype(np.float64))
-        spread = np.subtract(*_middle_half(others)[::-1])
+        unequal = np.where(some == first, np.nan, some.astype(np.float64))
+        spread = np.subtract(*_middle_half(unequal)[::-1])
         spread = np.where(third > first, third - first, spread)
         far = (width[columns] > _FAR * spread) & (spread > 0)
     for i in np.flatnonzero(far)[:1]:
@@ -475,9 +493,9 @@ def warn_extreme_values(table, least, most):
         end = "largest" if most[j] - third[i] > first[i] - least[j] else "smallest"
         warn_user(
             f"The {end} value in column {table.column_names[j]!r} is more than a "
-            "billion interquartile ranges away from the others, which are equal beside "
-            "it up to rounding. Set what stands for missing values to NaN, or drop "
-            "such rows."
+            "billion interquartile ranges away from most values, whose differences are "
+            "lost to rounding. Replace codes for missing values by NaN, or drop the "
+            "rows."
         )
 
 

@@ -1,4 +1,8 @@
-"""Read numeric targets, classes, groups and weights; restore the container of ``y``."""
+"""Read classes, numeric targets, groups and weights, and restore targets.
+
+The readers of targets also return a function that converts new targets to the container
+and the dtype of ``y``.
+"""
 
 from functools import partial
 
@@ -17,15 +21,12 @@ from .column_types import TypedColumn
 from .containers import columns_of, is_frame
 from .table import ColumnTable
 
-_NO_TARGET = (
-    "of y holds no numbers: targets must be numeric, or times. PNLSampler adds rows "
-    "with classes."
-)
-# The message begins with the sentence of imbalanced-learn.
+_NUMERIC_TARGET = "Targets must be numbers or times. For classes, use PNLSampler."
+# The test suite of imbalanced-learn expects the first sentence.
 _ONE_CLASS = (
     "Multilabel and multioutput targets are not supported. Pass one column, such as "
-    "y[:, 0], or make each combination of labels a class; PNLRegressionSampler adds "
-    "rows with several numbers as targets."
+    "y[:, 0], or encode each combination of labels as a class. For several numeric "
+    "targets, use PNLRegressionSampler."
 )
 
 
@@ -34,7 +35,8 @@ def read_classes(y):
 
     Parameters
     ----------
-    y : array-like, series or data frame of shape (n,), or (n, n_classes) one-hot
+    y : array-like, series or data frame
+        Classes of shape (n,), or one-hot encoded classes of shape (n, n_classes).
 
     Returns
     -------
@@ -52,59 +54,62 @@ def read_classes(y):
     y = _given(y)
     is_pandas = hasattr(y, "iloc")
     if is_frame(y) and not is_pandas:
-        raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
+        raise ValueError(
+            f"y must be one column; got a data frame with {columns_of(y).names}. Pass "
+            "one of the columns."
+        )
     like = partial(_in_container_of, y)
     if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
         y = nw.from_native(y, series_only=True)
         like, y = TypedColumn(y.to_native()).restore, y.to_numpy()
-    # scikit-learn would read nullable integers as floats, which round large ones.
+    # scikit-learn converts nullable integers to floats, which rounds large integers.
     values = _read_values(y, "y", _ONE_CLASS)
     if values.ndim > 1 and values.shape[1:] != (1,):
         is_numeric = values.dtype.kind in "biuf"
         one_hot = is_numeric and type_of_target(values) == "multilabel-indicator"
         if not (one_hot and (values.astype(bool).sum(axis=1) == 1).all()):
             raise ValueError(
-                f"y has the shape {values.shape}: it must have one class for each "
-                f"row. {_ONE_CLASS}"
+                f"y must have one class per row; got the shape {values.shape}. "
+                f"{_ONE_CLASS}"
             )
         rows = np.eye(values.shape[1], dtype=values.dtype)
         return values.argmax(axis=1), lambda labels: like(rows[labels])
-    if _always_there(values):
+    if _are_complete(values):
         return values.reshape(-1), like
     y = values if isinstance(y, list | tuple) else y
     try:
         check_classification_targets(y)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{error} Give classes one type, such as y.astype(str); "
-            "PNLRegressionSampler adds rows with numbers as targets."
+            f"{error} Convert classes to one type, for example with y.astype(str). "
+            "For numeric targets, use PNLRegressionSampler."
         ) from None
     return column_or_1d(y), like
 
 
 def _read_values(values, name, advice):
-    """An array of a value a row, none missing; of a list of words and others, objects.
+    """Return an array of values; raise an error for missing values and infinity.
 
-    The message on missing values and infinity says where the first one is.
+    Lists that mix strings and other types are converted to arrays of objects.
     """
     types = set(map(type, values)) if isinstance(values, list | tuple) else ()
-    # NumPy would make words of numbers and of missing values.
+    # NumPy would convert numbers and missing values to strings.
     is_mixed = len(types) > 1 and types & {str, bytes, tuple}
     dtype = object if is_mixed else None
     values = np.asarray(as_array(values, name, dtype, advice))
-    if _always_there(values):
+    if _are_complete(values):
         return values
     missing = are_missing(values) if values.dtype == object else values != values
     for row, *_ in np.argwhere(missing)[:1]:
         raise ValueError(
-            f"{name} contains NaN or None, {missing.sum()} in all, the first in row "
-            f"{row}. Drop such rows, or give them a value."
+            f"{name} contains {missing.sum()} missing values (NaN or None); the first "
+            f"is in row {row}. Drop the rows, or fill in values."
         )
     check_finite(values, name)
     return values
 
 
-def _always_there(values):
+def _are_complete(values):
     """Return whether all values are integers or strings, without missing values."""
     if values.dtype == object:
         return set(map(type, values.reshape(-1).tolist())) == {str}
@@ -115,8 +120,8 @@ def _given(y):
     """Return the target as a dense array; raise an error for None."""
     if y is None:
         raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: "
-            "PNLAugmenter draws rows without targets."
+            "This estimator requires y to be passed, but the target y is None. To "
+            "generate rows without targets, use PNLAugmenter."
         )
     return y.toarray() if issparse(y) else y
 
@@ -136,10 +141,11 @@ def read_groups(groups, n):
     """Return the groups (n,) and integer codes of the groups; None for None."""
     if groups is None:
         return None, None
-    values = _read_values(groups, "groups", "Give each row one group.")
+    values = _read_values(groups, "groups", "Pass one group per row.")
     if values.shape != (n,):
         raise ValueError(
-            f"groups has the shape {values.shape} for {n} rows: give one for each row."
+            f"groups must have the shape ({n},), with one group per row; got "
+            f"{values.shape}."
         )
     if values.dtype != object:
         return values, np.unique(values, return_inverse=True)[1]
@@ -154,12 +160,12 @@ def read_weights(weights, n):
     with errors_naming("sample_weight"):
         weights = as_array(weights, "sample_weight")
         if np.asarray(weights).dtype.kind in "mM":
-            raise TypeError("weights are numbers, not times.")
+            raise TypeError("weights must be numbers; got times.")
         weights = _check_sample_weight(
             weights, np.empty((n, 0)), ensure_non_negative=True
         )
     if not weights.any():
-        raise ValueError("sample_weight is 0 in all rows: give some row a weight.")
+        raise ValueError("sample_weight must not be 0 in all rows.")
     return weights
 
 
@@ -169,10 +175,12 @@ def read_target(y):
     Parameters
     ----------
     y : array-like, series or data frame of shape (n,) or (n, t)
+        Numbers or times.
 
     Returns
     -------
     values : ndarray of shape (n, t)
+        Numeric values of the targets.
     with_more : callable
         Function from new targets (m, t) to all targets, in the container of ``y``.
     """
@@ -188,16 +196,17 @@ def read_target(y):
                 f"y must have shape (n,) or (n, n_targets); got {array.shape}."
             )
         rows = array.reshape(len(array), -1)
-    table = ColumnTable(columns_of(rows), [], _NO_TARGET)
-    check_finite(table.numbers(), "Input y", table.names, advice="Drop such rows.")
+    table = ColumnTable(columns_of(rows), [], _NUMERIC_TARGET, "y")
+    advice = "Drop the rows without a finite target."
+    check_finite(table.numbers(), "Input y", table.names, advice=advice)
 
     def with_more(new):
-        whole = table.stack([table.like(new)])
+        targets = table.stack([table.like(new)])
         if is_series:
-            column = nw.from_native(whole, eager_only=True)[:, 0]
+            column = nw.from_native(targets, eager_only=True)[:, 0]
             return column.alias(series.name).to_native()
         if rows is not y:
-            whole = whole.reshape(-1, *array.shape[1:])
-        return whole.tolist() if isinstance(y, list) else whole
+            targets = targets.reshape(-1, *array.shape[1:])
+        return targets.tolist() if isinstance(y, list) else targets
 
     return table.numbers(), with_more

@@ -66,7 +66,7 @@ def test_titles_and_legend_say_what_is_drawn():
     plain = SampleComparisonDisplay.from_samples(X, X_NEW, X_test=X + 1, cv=2)
     for drawn, kind in ((display, "other training rows"), (plain, "test rows")):
         legend = [text.get_text() for text in drawn.axes_[0].get_legend().get_texts()]
-        assert legend == ["new rows", kind, "close rows: left of this"]
+        assert legend == ["new rows", kind, "bound of close rows"]
     figure, axes = plt.subplots(3, 1)
     display.plot(ax=axes)
     assert [*display.axes_] == [*axes] and display.figure_ is figure

@@ -87,7 +87,7 @@ def test_copies_are_found(seed):
 @pytest.mark.parametrize("held_out", [False, True])
 def test_one_exact_copy_is_one_too_many(held_out):
     X, X_new, X_test = draw(0, 300), draw(10, 300), draw(20, 100)
-    # A whole number that many share tells nothing.
+    # An integer that many rows share is not evidence of copies.
     X[:, 2], X_new[:, 2] = 0, 0
     X_new[0] = X[0]
     given = {"X_test": X_test} if held_out else {}
@@ -108,7 +108,7 @@ def test_rows_that_chance_makes_equal_are_no_copies():
     assert found.baseline == np.mean(np.all(X == 0, axis=1)) > 0.1
     assert found.value == np.mean(np.all(X_new == 0, axis=1)) > 0.1
     assert found.status == "fine"
-    # Whole numbers may be equal by chance even where no real ones are.
+    # Integers can be equal by chance even if no training rows are equal.
     whole = rng.integers(100, size=(2, 10, 2))
     whole[1, 0] = whole[0, 0]
     assert compare_samples(*whole, **FAST)["exact copies"].status != "copies"
@@ -153,11 +153,11 @@ def test_the_attack_learns_nothing_of_fresh_rows_and_all_of_copies(seed):
 
 def test_training_rows_before_new_ones_warn():
     rows = np.vstack([draw(0), draw(1)])
-    with pytest.warns(UserWarning, match="begins with the 80 rows of X") as record:
+    with pytest.warns(UserWarning, match="X_new .* 80 rows") as record:
         compare_samples(draw(0), rows, **FAST)
     assert record[0].filename == __file__
     X_test = np.vstack([draw(0)[:5], draw(2)])
-    with pytest.warns(UserWarning, match="5 of 85 rows of X_test are training rows"):
+    with pytest.warns(UserWarning, match="5 of 85 rows of X_test"):
         found = compare_samples(draw(0), draw(1), X_test=X_test, **FAST)
     assert found["exact copies"].reason.startswith("5 of 85 real rows equal")
 
@@ -173,7 +173,7 @@ def test_missing_cells_are_equal_and_rows_may_repeat(rows):
 @pytest.mark.parametrize(("name", "n"), [("X", 1), ("X_new", 0), ("X_test", 0)])
 def test_too_few_rows_are_named(name, n):
     rows = dict.fromkeys(["X", "X_new", "X_test"], np.eye(9))
-    with pytest.raises(ValueError, match=f"{name} has {n} rows"):
+    with pytest.raises(ValueError, match=f"{name} .* {n}"):
         compare_samples(**rows | {name: np.eye(9)[:n]})
 
 

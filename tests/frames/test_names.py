@@ -1,4 +1,4 @@
-"""Keys of columns: counted and named as in X, and refused where they mean two."""
+"""Keys of columns are names or indices in X, and ambiguous keys are rejected."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ CONTAINERS = ["pandas", "polars", "pyarrow"]
 
 
 def refusal(table, key):
-    with pytest.raises(ValueError, match="^Constraint 0 ") as error:
+    with pytest.raises(ValueError, match="Constraint 0") as error:
         table.column_of(key, "Constraint 0")
     return str(error.value)
 
@@ -21,13 +21,12 @@ def test_keys_are_names_or_places(container):
     for j, name in enumerate(common().columns):
         for key in (name, j, j - 12, np.int8(j), np.str_(name)):
             assert table.column_of(key, "") == j
-    assert "'real '; give" in refusal(table, "real ")
+    assert "'real '" in refusal(table, "real ")
     for key in (12, -13, 0.0, True, None, {}, [1], np.array([1]), ("real",), (0, 1)):
-        message = refusal(table, key)
-        assert "a name or a number (0 to 11) of the 12 columns of X" in message
+        assert "an index (0 to 11)" in refusal(table, key)
 
 
-def test_columns_are_counted_in_X_where_some_are_categories():
+def test_indices_of_columns_count_categories():
     X = np.ones((9, 4))
     X[:, 0] = [0, 1, 2] * 3
     for rows in (X, pd.DataFrame(X, columns=list("abcd")), X.astype(object)):
@@ -46,11 +45,11 @@ def test_cells_of_tensors_have_tuples():
         for key in (cell, from_the_end, flat, flat - 12):
             assert table.column_of(key, "") == flat
     for key in ((3, 0), (0,), (0, 0, 0), (0, 1.0), (True, 0), 12):
-        assert "rows of (3, 4), or a number from 0 to 11" in refusal(table, key)
+        assert "a cell of shape (3, 4), or an index up to 11" in refusal(table, key)
 
 
 @pytest.mark.parametrize(
-    "names, fine, doubtful",
+    "names, valid, invalid",
     [
         ([0, 1, 2], [0, 1, 2], [3]),
         ([1, 2, 3], [0], [1, 2]),
@@ -58,20 +57,20 @@ def test_cells_of_tensors_have_tuples():
     ],
     ids=str,
 )
-def test_whole_numbers_as_names_are_ambiguous(names, fine, doubtful):
+def test_integer_names_can_be_ambiguous(names, valid, invalid):
     table = read(pd.DataFrame(np.ones((5, 3)), columns=names))
-    for key in fine:
+    for key in valid:
         assert table.column_of(key, "") == key
-    for key in doubtful:
-        assert "number" in refusal(table, key)
+    for key in invalid:
+        assert "index" in refusal(table, key)
 
 
-def test_a_name_of_two_columns_is_refused():
+def test_a_name_of_two_columns_is_rejected():
     table = read(pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"]))
-    assert "the columns [0, 2] of X, by name" in refusal(table, "a")
+    assert "columns [0, 2]" in refusal(table, "a")
     assert table.column_of("b", "") == 1
     table = read(pd.DataFrame(np.ones((5, 3)), columns=[0, 1, 1]))
-    assert "the columns [1, 2] of X, by name" in refusal(table, 1)
+    assert "columns [1, 2]" in refusal(table, 1)
     assert table.column_of(0, "") == 0
 
 
@@ -93,6 +92,6 @@ def test_all_ways_to_choose_categories(given):
 
 
 @pytest.mark.parametrize("given", [[True, False, True], ["z"], [5]])
-def test_categories_that_are_none_are_refused(given):
+def test_invalid_categorical_features_are_rejected(given):
     with pytest.raises((IndexError, ValueError), match="categorical_features|boolean"):
         read(pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}), given)

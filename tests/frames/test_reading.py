@@ -1,4 +1,4 @@
-"""What is refused, with row, column and remedy; what estimators are told."""
+"""Rejected rows, with the row and the column; attributes set on estimators."""
 
 from decimal import Decimal
 from functools import partial
@@ -22,11 +22,11 @@ def test_missing_values_are_named(name, container):
     X = common().astype({"count": "Int64", "flag": "boolean"})
     X.loc[[7, 20], name] = None
     X = in_container(X, container)
-    with pytest.raises(ValueError, match=f"NaN; .* row 7, column '{name}'.*Imputer"):
+    with pytest.raises(ValueError, match=f"row 7, column '{name}'"):
         read(X, "auto")
 
 
-@pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize(
     "make, place",
     [
@@ -38,20 +38,20 @@ def test_missing_values_are_named(name, container):
         (pd.DataFrame, "row 3, column 2."),
     ],
 )
-def test_the_first_value_that_is_none_is_named(make, place, value, word):
+def test_the_first_value_that_is_not_finite_is_named(make, place, value):
     X = np.ones((12, 6))
     X[3, 2], X[3, 4], X[5, 0] = value, np.nan, np.nan
-    with pytest.raises(ValueError, match=f"{word}; the first is at {place}"):
+    with pytest.raises(ValueError, match=place):
         read(make(X))
 
 
 def test_infinity_among_decimals_is_named():
     prices = [Decimal("0.25"), Decimal("-Infinity")]
-    with pytest.raises(ValueError, match="infinity; the first is at row 1, column 'p'"):
+    with pytest.raises(ValueError, match="row 1, column 'p'"):
         read(pd.DataFrame({"p": prices, "x": 1.0}))
 
 
-def test_places_are_counted_in_X_beside_categories():
+def test_columns_of_errors_count_categories():
     X = np.ones((12, 4))
     X[3, 2] = np.nan
     for rows in (X, sp.csr_array(X), pd.DataFrame(X), X.astype(object)):
@@ -74,20 +74,21 @@ RAGGED = [np.ones((2, n)) for n in (4, 4, 5)]
 @pytest.mark.parametrize(
     "X, place",
     [
-        (WORDS, "Column 3 .*Row 0"),
-        (WORDS[:, :, None], r"Cell \(3, 0\) .*Row 0"),
-        ([[1, "a"], [2, "b"]], "Column 1 .*Row 0"),
-        (objects(RAGGED)[:, None], "Column 0 holds no numbers"),
-        (RAGGED, r"row 0 .*\(2, 4\), row 2 \(2, 5\).*NaN"),
-        ([[1.0, 2], [3.0]], r"row 0 .*\(2,\), row 1 \(1,\)"),
+        (WORDS, "Column 3 .*row 0"),
+        (WORDS[:, :, None], r"Cell \(3, 0\) .*row 0"),
+        ([[1, "a"], [2, "b"]], "Column 1 .*row 0"),
+        (objects(RAGGED)[:, None], "Column 0"),
+        (RAGGED, r"row 0 .*\(2, 4\) and row 2 .*\(2, 5\)"),
+        ([[1.0, 2], [3.0]], r"row 0 .*\(2,\) and row 1 .*\(1,\)"),
+        ([[[1], [2, 3]]] * 2, "Row 0"),
         ([[1.0, 2.0], [3.0, None]], "row 1, column 1"),
-        (np.array([[10**400, 1]], dtype=object), "Column 0 holds no numbers"),
-        (pd.DataFrame({"a": ["x", "y"]}), "Column 'a' .*holds no numbers.*'auto'"),
-        (pd.DataFrame({"s": [[1], [2]]}), "Column 's' .*holds no numbers"),
+        (np.array([[10**400, 1]], dtype=object), "Column 0"),
+        (pd.DataFrame({"a": ["x", "y"]}), "Column 'a'"),
+        (pd.DataFrame({"s": [[1], [2]]}), "Column 's'"),
     ],
     ids=str,
 )
-def test_columns_that_hold_no_numbers_are_named(X, place):
+def test_columns_that_are_not_numeric_are_named(X, place):
     with pytest.raises(ValueError, match=place):
         read(X)
 
@@ -102,7 +103,7 @@ def test_columns_that_hold_no_numbers_are_named(X, place):
     ],
     ids=str,
 )
-def test_what_is_no_table_of_numbers_is_refused(X):
+def test_other_types_than_numbers_are_rejected(X):
     with pytest.raises((TypeError, ValueError)):
         read(X)
 
@@ -119,30 +120,28 @@ def test_what_is_no_table_of_numbers_is_refused(X):
     ],
     ids=str,
 )
-def test_what_is_no_table_with_categories_is_refused(X):
+def test_other_shapes_than_tables_have_no_categories(X):
     with pytest.raises(ValueError):
         read(X, [0])
 
 
 def test_arrays_have_no_automatic_categories():
     assert read(np.ones((5, 3)), "auto").labels is None
-    with pytest.raises(TypeError, match="Column 'tags': Row 0 holds .* type list"):
+    with pytest.raises(TypeError, match="Column 'tags': Row 0"):
         read(pd.DataFrame({"tags": [["a"], ["b"]] * 3}), "auto")
 
 
-def test_lazy_frames_are_refused_with_what_to_do():
+def test_lazy_frames_are_rejected():
     pl = pytest.importorskip("polars")
     X = pl.LazyFrame({"a": [1.0, 2.0]})
-    with pytest.raises(TypeError, match="LazyFrame.*collect it"):
-        read(X)
-    for call in (ManyBodyImputer().fit, partial(compare_samples, X_new=X)):
-        with pytest.raises(TypeError, match="LazyFrame.*collect it"):
+    for call in (read, ManyBodyImputer().fit, partial(compare_samples, X_new=X)):
+        with pytest.raises(TypeError, match="LazyFrame"):
             call(X)
     with pytest.raises(ValueError):
         read(pl.Series([1.0, 2.0]))
 
 
-def test_estimators_are_told_of_rows():
+def test_attributes_of_estimators_are_set():
     estimator = Reader("auto")
     read_table(estimator, common())
     assert estimator.input_shape_ == (12,)
@@ -157,8 +156,9 @@ def test_estimators_are_told_of_rows():
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
 
 
-def test_record_batches_are_refused():
+def test_record_batches_are_rejected_with_a_remedy():
     pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")
     batch = pa.RecordBatch.from_pydict({"x": np.arange(8.0)})
-    with pytest.raises(TypeError, match=r"X is a RecordBatch: pass pyarrow.table.X."):
+    with pytest.raises(TypeError, match=r"pyarrow.Table.from_batches\(\[X\]\)"):
         read(batch)
+    assert len(read(pa.Table.from_batches([batch]))) == 8

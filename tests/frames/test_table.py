@@ -90,7 +90,7 @@ def test_integers_that_are_no_doubles_are_exact_near_their_least(dtype):
         assert equal(there_and_back(read(rows)), rows)
     # In one array of more axes, or sparse, all have one start.
     for rows in (sp.csr_array(X), X.reshape(N, 3, 1)):
-        with pytest.warns(UserWarning, match="of such a range"):
+        with pytest.warns(UserWarning, match=r"2\*\*53"):
             table = read(rows)
         new = there_and_back(table)
         new = (new.toarray() if sp.issparse(new) else new).reshape(N, 3)

@@ -81,14 +81,14 @@ def test_points_count_from_one_start_and_lengths_from_zero():
     assert numbers.min() == 0
 
 
-def test_what_is_no_such_time_is_refused():
+def test_other_values_than_times_are_rejected():
     days = pd.date_range("2020-01-01", periods=20, freq="D")
     table = read(pd.DataFrame({"t": days.as_unit("ns")}))
     far = pd.DataFrame({"t": pd.date_range("5020-01-01", periods=2, unit="s")})
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="Column 't'"):
         table.read(far)
     for other in (np.arange(20), days - days[0], ["a"] * 20):
-        with pytest.raises(ValueError, match="Column 't'.*holds no points in time"):
+        with pytest.raises(ValueError, match="Column 't'"):
             table.read(pd.DataFrame({"t": other}))
 
 
