@@ -1,20 +1,20 @@
 """New rows on straight lines between near rows, in the units of the rows.
 
-Convention, where the code of a row is the row itself (the base is all of S):
+The code of a row is the row itself (the base is the whole manifold):
 
     row         x_i            a point of the m-flat manifold of all rows
     mixed row   x_i + t (x_j - x_i), 0 <= t <= 1, on the m-geodesic from x_i to x_j
     noise       sum_a z_a x_a, sum_a z_a = 0, over x_i and its neighbours
 
-Two theorems follow from the form alone. A mixed row is a convex combination of training
-rows, so it stays in every half-space that holds them: it keeps their linear equalities,
-inequalities and limits. With noise a row is an affine combination of training rows, so
-it stays in every affine subspace (m-flat sub-manifold) that holds them: every linear
-equality of the training rows holds.
-The noise alone can leave limits and orders of columns; :class:`LineSource` keeps it
-from that, column by column but for columns that move together. So equalities hold that
-are known (`control/relations.py`), and all others only where nothing acts on single
-columns: with ``agreed_cells=False`` and without limits.
+Two theorems follow from this form. A mixed row is a convex combination of training
+rows. It therefore satisfies every linear equality and inequality that the training rows
+satisfy, and stays within the bounds of the columns. A row with noise is an affine
+combination of training rows, and satisfies every linear equality of the training rows.
+
+Noise can exceed bounds and violate orders of columns. :class:`LineSource` prevents this
+by a ratio test for columns in relations, and by reflection for the other columns. A
+change of a single column preserves only known equalities (``control/relations.py``).
+Unknown equalities are preserved with ``agreed_cells=False`` and without bounds.
 """
 
 from __future__ import annotations
@@ -41,47 +41,48 @@ from ..encoding.table_neighbors import (
 from .parents import choose_parents
 from .source import Batch, Source
 
-# Relative distance of a factor of noise to the limit that it was computed from.
+# Factors of noise stay this far below the bound, so that rounding cannot exceed it.
 _WITHIN = 1 - 1e-12
 
 
 class Lines(BaseEstimator):
-    """Draw new rows on straight lines between near rows, plus local noise.
+    """Generate new rows on straight lines between near rows, with local noise.
 
-    The method of tables, :class:`PNLAugmenter` with ``method="lines"``. A random row
-    and a random one of its nearest are mixed at a uniform position. The noise is a
-    normal zero-sum combination of the row and its neighbours, of ``noise ** 2`` times
-    the covariance of the differences between them: it has the size and the shape of the
-    data there, and stays within a cluster. Rows of more axes are taken flat.
+    This is the method for tables: :class:`PNLAugmenter` with ``method="lines"``. Each
+    new row mixes a random training row and one of its nearest neighbours at a uniform
+    position. Noise is then added: a normal zero-sum combination of the row and its
+    neighbours, whose covariance is ``noise ** 2`` times the covariance of the
+    differences between them. The noise thus has the size and the shape of the data in
+    the neighbourhood. Rows with more than one axis are flattened.
 
-    A new row is an affine combination of training rows, so that it keeps every linear
-    equality that these satisfy. Limits and agreed cells act on single columns: then
-    equalities hold that are found or given. A ratio test (``methods/lines.py``)
-    keeps limits and orders.
+    New rows are affine combinations of training rows, and satisfy the linear equalities
+    of the training rows. Bounds and agreed cells change single columns; with them, new
+    rows satisfy the equalities that were found or given.
 
     Parameters
     ----------
     noise : float, default=0.6
-        Standard deviation of the noise, relative to that of differences. Mixing takes a
-        sixth of their covariance from that of rows, which ``1 / sqrt(6)`` gives back;
-        limits and agreed cells take more, which 0.6 gives back. 0 is for rows between
-        two others.
+        Standard deviation of the noise, relative to the differences between near rows.
+        A larger value spreads new rows farther from the line between the two parents.
+        With ``1 / sqrt(6)``, about 0.41, the noise restores the covariance that mixing
+        removes; the default also restores the covariance that bounds and agreed cells
+        remove. 0 gives rows on the line.
 
     agreed_cells : bool, default=True
-        Whether a cell in which both rows have the same value gets no noise: values that
-        many rows share stay unchanged. With False, and ``extrapolation=None``, noise
-        keeps every linear equality of the rows, also undetected ones, such as totals of
-        120 parts in 80 rows.
+        Whether cells in which both parents have the same value receive no noise, so
+        that values that many rows share stay unchanged. With False and
+        ``extrapolation=None``, new rows also satisfy equalities that were not found,
+        such as a total of 120 columns in 80 rows.
 
     n_candidates : int or None, default=16384
-        With more training rows, partners are the nearest of this many random rows, so
-        that the search takes linear time. All rows are mixed, with partners as near as
-        in a data set of this size. None searches all rows.
+        Number of random training rows among which neighbours are searched. The search
+        time is then linear in the number of rows, and neighbours are as near as in a
+        data set of this size. None searches all rows.
 
     See Also
     --------
-    Codes : Rows that are encoded, drawn as codes and decoded, as in the paper.
-    PNLAugmenter : One set of rows, without classes.
+    Codes : New rows from codes of the training rows, as in the paper.
+    PNLAugmenter : New rows of one set of rows, without classes.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class Lines(BaseEstimator):
         "agreed_cells": ["boolean"],
         "n_candidates": [TWO_OR_MORE, None],
     }
-    # Whether rows may have missing cells, and whether they may not be negative.
+    # Rows may have missing cells and negative values.
     allows_missing, positive_only = True, False
 
     def __init__(
@@ -120,20 +121,23 @@ class Lines(BaseEstimator):
         n_jobs: int | None = None,
         caller: str = "Lines",
     ) -> LineSource:
-        """The source of new rows like those of a table; estimators call it.
+        """Return the source of new rows that resemble the rows of a table.
+
+        The estimators call this method.
 
         Parameters
         ----------
         table : Table
-            Rows of any container, as they were read.
+            Training rows.
         relations : ColumnRelations
-            Equalities, orders, limits and steps of the columns.
+            Relations of the columns in all training rows.
         k_neighbors : int or "auto", default="auto"
-            Partners of a row: a third of the rows, at most 10, and 7 of fewer than 18.
+            Number of neighbours among which the second parent is chosen. "auto" is a
+            third of the rows, at most 10, and 7 for fewer than 18 rows.
         groups : ndarray of shape (m,), default=None
-            Rows of a group are mixed with each other alone.
+            Groups of the rows. Rows of different groups are not mixed.
         n_jobs, caller
-            Not used.
+            Not used; other methods need them.
 
         Returns
         -------
@@ -174,7 +178,7 @@ class Lines(BaseEstimator):
         cells, none = table.sparse_rows, np.zeros((len(table), 0))
         levels = separate_levels(cells, None, relations, k)
         strata = strata_of(none, slice(0), k, groups, levels)
-        # Both are the same but for rounding, and so for ties.
+        # The two searches differ by rounding only, which can decide ties.
         if table.is_large:
             search = SparseRowSearch(cells, relations.columns.binary)
         else:
@@ -199,32 +203,32 @@ class Lines(BaseEstimator):
 
 @dataclass(frozen=True)
 class LineSource(Source):
-    """Rows of a class; new rows lie on straight lines between them.
+    """Source of new rows on straight lines between the rows of a class.
 
     Attributes
     ----------
     rows : ndarray of shape (m, D)
-        A number in every cell.
+        Training rows with a number in every cell.
     absent : ndarray of bool of shape (m, D) or None
-        Cells that are not mixed: missing ones, and atoms of the value support.
+        Cells that are not mixed: missing cells, and atoms of the value support.
     cells : ndarray of shape (m, D)
         The training rows.
     relations : ColumnRelations
-        Of the rows of all classes.
+        Relations of the rows of all classes.
     settings : Lines
         The parameters of the method.
     limits : ndarray of shape (2, m, D) or None
-        Of new rows from each row; None for those of the relations.
+        Bounds of the new rows of each training row; None for the bounds of the columns.
     following : tuple of int
-        Blocks of two-valued columns that are given with the categories.
+        Blocks of binary columns that are copied from the row that gives the categories.
     search : RowSearch
     feasible : FeasibleSet
-        In the units of the rows.
+        The set of new rows, in the units of the rows.
     n_neighbors : int
     strata : list or None
-        Rows that are mixed with each other alone.
+        Rows that are only mixed with each other.
     has_donors : bool
-        Whether some cells come from one parent, as categories do.
+        Whether some cells are copied from one parent, as categories are.
     """
 
     rows: np.ndarray
@@ -240,8 +244,7 @@ class LineSource(Source):
     strata: list | None
     has_donors: bool
 
-    # Rows satisfy equalities as they are drawn; categories are those of a parent, and
-    # can be counted; seeds can have unequal shares.
+    # New rows are affine combinations, and have the categories of their base rows.
     keeps_equalities = can_count = takes_shares = True
 
     def __len__(self):
@@ -249,23 +252,23 @@ class LineSource(Source):
 
     @property
     def n_cells(self):
-        """How many cells of a new row are computed."""
+        """The number of cells of a new row that are computed."""
         return self.rows.shape[1]
 
     @property
     def n_numbers(self):
-        """How many other numbers a new row takes while it is drawn."""
+        """The number of other values that a new row needs while it is computed."""
         return self.n_cells + self.n_neighbors
 
     def training_rows(self):
-        """The training rows (m, D)."""
+        """Return the training rows (m, D)."""
         return self.cells
 
     def batches(self, request, rng, size):
-        """New rows, ``size`` at a time."""
+        """Yield batches of ``size`` new rows."""
         parents = choose_parents(self.search, request, rng, self.settings.n_candidates)
         seed = rng.randint(np.iinfo(np.int32).max)
-        # Only for donors: a generator takes a twentieth of the time of a small table.
+        # A generator takes a twentieth of the time of a small table.
         coins = RandomState(seed) if request.mutual else None
         for rows in slices(request.n_samples, size):
             batch = parents[rows]
@@ -275,7 +278,7 @@ class LineSource(Source):
             yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
 
     def mix(self, parents, rng, coins):
-        """New rows (n, D), and the row (n,) that gives each its categories."""
+        """Return new rows (n, D), and the donor (n,) of the categories of each row."""
         relations, i, j = self.relations, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
         mixed, difference = self.rows[i], self.rows[j]
@@ -288,9 +291,9 @@ class LineSource(Source):
         noise, rows = self._noise(parents, donors, rng), mixed
         if noise is not None:
             rows = self._added(mixed, difference, noise, parents)
-        # The donor's missing cells and atoms, of which nothing follows.
+        # No other column depends on missing cells and atoms.
         self._take_absent(rows, donors)
-        # Two-valued columns, each block from one parent.
+        # Each block of binary columns is copied from one parent.
         chosen = np.where(from_j[:, relations.blocks], j[:, None], i[:, None])
         binary = self.cells[chosen, np.flatnonzero(relations.columns.binary)]
         discretize(rows, binary, relations)
@@ -305,7 +308,7 @@ class LineSource(Source):
             np.copyto(rows, self.cells[donors], where=self.absent[donors])
 
     def _donors(self, parents, coins):
-        """The row (n,) that gives categories, and the blocks (n, b) that j gives."""
+        """Return donors (n,) of the categories, and the blocks (n, b) that j gives."""
         i, j = parents.seeds, parents.partners
         n_blocks = self.relations.blocks.max(initial=-1) + 1
         if parents.mutual is None:
@@ -313,22 +316,21 @@ class LineSource(Source):
         coin = coins.uniform(size=(len(i), 1 + n_blocks))
         gives = (coin < parents.position[:, None]) & parents.mutual[:, None]
         if self.absent is not None:
-            # A donor also gives its missing cells: j gives nothing if it lacks other
-            # cells than i.
+            # Missing cells are copied from the donor, so i and j must lack the same.
             missing = np.isnan(self.cells)
             gives[(missing[i] != missing[j]).any(axis=1)] = False
         gives[:, [1 + b for b in self.following]] = gives[:, :1]
         return np.where(gives[:, 0], j, i), gives[:, 1:]
 
     def _noise(self, parents, donors, rng):
-        """Noise (n, D) of the shape of the neighbourhoods of seeds; None without."""
+        """Return noise (n, D) with the shape of the neighbourhoods, or None."""
         if self.settings.noise == 0 or parents.neighbors.shape[1] == 1:
             return None
-        # Zero-sum weights: with them a new row stays an affine combination.
+        # With zero-sum weights, a new row stays an affine combination.
         weights = zero_sum_weights(parents, self.settings.noise, len(self.rows), rng)
         noise = weights @ self.rows
         if self.absent is not None:
-            # sum z_a (x_a - x_d), d the donor, of cells that are there.
+            # sum z_a (x_a - x_d) over the present cells; d is the donor.
             c = np.flatnonzero(self.absent.any(axis=0))
             present = 1.0 - self.absent[:, c]
             noise[:, c] = weights @ (self.rows[:, c] * present)
@@ -336,7 +338,7 @@ class LineSource(Source):
             noise[:, c] *= present[donors]
         c = np.flatnonzero(self.relations.tied)
         if len(c):
-            # Where neighbours agree it is rounding of 1e-17.
+            # If neighbours agree, their noise is only rounding of about 1e-17.
             size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
             largest = 4 * np.finfo(float).eps * np.abs(self.rows[:, c]).max(axis=0)
             part = noise[:, c]
@@ -344,7 +346,7 @@ class LineSource(Source):
             noise[:, c] = part
         return noise
 
-    # --- limits, and orders of columns ---------------------------------------------
+    # --- bounds and orders of columns ----------------------------------------------
 
     @property
     def reflects(self):
@@ -356,13 +358,13 @@ class LineSource(Source):
         )
 
     def _added(self, mixed, difference, noise, parents):
-        """Add noise to mixed rows, within limits and orders."""
+        """Add noise to mixed rows, within the bounds and orders of the columns."""
         relations = self.relations
         low, high = relations.columns.low, relations.columns.high
         if self.limits is not None:
             low, high = self.limits[:, parents.seeds]
         if not self.reflects:
-            # Without reflection: one factor a row, so that the row stays affine.
+            # With one factor per row, the row stays an affine combination.
             s = _room(mixed, noise, None, None, relations.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
         if self.settings.agreed_cells:
@@ -385,30 +387,30 @@ class LineSource(Source):
 
 @dataclass(frozen=True)
 class SparseLineSource(LineSource):
-    """Sparse rows of a class; cells that are 0 in both parents stay so.
+    """Source of new sparse rows; cells that are 0 in both parents stay 0.
 
-    The rows of :class:`LineSource`, of columns without relations and missing cells,
-    computed where a cell is not 0. ``cells`` are sparse.
+    The rows are those of :class:`LineSource` for columns without relations and missing
+    cells. Only cells that are not 0 are computed, and ``cells`` are sparse.
 
     Attributes
     ----------
     rows, flags : sparse array of shape (m, D)
-        The cells of columns that are mixed, and those of binary columns.
+        The cells of columns that are mixed, and the cells of binary columns.
     """
 
     flags: Any
 
     @property
     def n_cells(self):
-        """See :class:`LineSource`; of a row and all its neighbours."""
+        """The mean number of nonzero cells in a row and all its neighbours."""
         return 1 + int(np.diff(self.cells.indptr).mean() * (1 + self.n_neighbors))
 
     def training_rows(self):
-        """The training rows (m, D), dense."""
+        """Return the training rows (m, D) as a dense array."""
         return dense(self.cells)
 
     def mix(self, parents, rng, coins):
-        """New rows (n, D), sparse, and the row (n,) that gives each its flags."""
+        """Return new sparse rows (n, D), and the donor (n,) of each row."""
         relations, i, j = self.relations, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
         mixed = self.rows[i]
@@ -439,7 +441,7 @@ class SparseLineSource(LineSource):
         return rows, donors
 
     def _given(self, parents, gives):
-        """Cells of binary columns in the blocks (n, b) that parents (n,) give."""
+        """Return binary cells in the blocks (n, b) that parents (n,) give."""
         block_of = np.zeros(self.rows.shape[1], int)
         block_of[self.relations.columns.binary] = self.relations.blocks
         flags = self.flags[parents]
@@ -449,7 +451,7 @@ class SparseLineSource(LineSource):
 
 
 def folded(s):
-    """Where a step of 1 ends when it is reflected in [0, s]."""
+    """Return where a step of length 1 ends that is reflected in [0, s]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         at = np.mod(1.0, 2 * s)
     inside = np.where(s > 0, np.minimum(at, 2 * s - at), 0.0) * _WITHIN
@@ -457,7 +459,7 @@ def folded(s):
 
 
 def _room(rows, step, low, high, orders, tied):
-    """The largest factors (n,) of steps with which rows keep limits and orders."""
+    """Compute the largest factors (n,) of steps within bounds and orders."""
     room = np.full(len(rows), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         if low is not None:
@@ -474,9 +476,10 @@ def _room(rows, step, low, high, orders, tied):
 
 
 def reflect(rows, low, high):
-    """Reflect values once at the limit that they exceed, then clip, in place.
+    """Reflect values once at the bound that they exceed, then clip, in place.
 
-    Clipping alone would collect them on the limit, where a tree separates them.
+    Clipping without reflection would collect values on the bound, where a tree
+    separates them from the other rows.
     """
     where = np.nonzero((rows < low) | (rows > high))
     if not len(where[0]):
@@ -491,21 +494,21 @@ def reflect(rows, low, high):
 
 
 def _columns_kept(cells, columns):
-    """Sparse rows (m, D) with the cells of some columns, a mask (D,)."""
+    """Return sparse rows (m, D) with the cells of a mask (D,) of columns only."""
     kept = cells.copy()
     kept.data *= columns[kept.indices]
     kept.eliminate_zeros()
     return kept
 
 
-# --- cells that are no numbers to mix ---------------------------------------------
+# --- cells that are not mixed -----------------------------------------------------
 
 
 def _filled(cells, relations):
-    """Rows (m, D) with a number in every cell, and which cells are absent; or None.
+    """Return rows (m, D) without missing cells, and the mask of absent cells.
 
-    A missing cell, and a shared value (atom) that new rows take as it is, is no number
-    to mix. Columns that move with others have no atoms.
+    Missing cells and atoms, which are shared values that new rows copy unchanged, are
+    absent: they are not mixed. Columns in relations have no atoms.
     """
     absent = np.isnan(cells)
     free = ~relations.reset_together
@@ -517,24 +520,24 @@ def _filled(cells, relations):
     rows = np.where(absent, np.nan, cells)
     lost = np.isnan(rows).all(axis=0)
     rows[:, lost] = 0
-    # A middle value: near rows are near by their other cells.
+    # With a middle value, the other cells decide which rows are near.
     middle = np.nanpercentile(rows, 50, axis=0, method="lower")
     return np.where(np.isnan(rows), middle, rows), absent
 
 
 def _limits_of_patterns(cells, strata, relations):
-    """Limits (2, m, D) of new rows from each row; None for those of the relations.
+    """Return bounds (2, m, D) of new rows for each training row, or None.
 
-    Rows that are mixed only with rows that lack the same cells stay, in columns of
-    whole numbers, within the range of these: the age of a child is there only where
-    there are more than 0 children.
+    Integer columns of rows that are only mixed with rows with the same missing cells
+    stay within the range of these rows: the age of a child is present only if there are
+    more than 0 children.
     """
     if not np.isnan(cells).any():
         return None
     ends = relations.columns.low, relations.columns.high
     limits = np.stack([np.broadcast_to(end, cells.shape) for end in ends])
     for rows, partners in strata:
-        # Mixed among themselves.
+        # Only rows that are mixed with each other have a range of their own.
         if rows is partners:
             ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
             c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(ends[0]))
@@ -543,7 +546,7 @@ def _limits_of_patterns(cells, strata, relations):
 
 
 def _given_with_categories(cells, relations, labels):
-    """Blocks of two-valued columns that are alike in each level of a category."""
+    """Return blocks of binary columns that are constant in each level of a category."""
     flags = np.nan_to_num(cells[:, relations.columns.binary], nan=-np.inf)
     given = set()
     for levels in () if labels is None else labels.T:
@@ -554,11 +557,11 @@ def _given_with_categories(cells, relations, labels):
 
 
 def zero_sum_weights(parents, noise, m, rng):
-    """Weights (n, m) that sum to 0 in each row: noise of the shape of a neighbourhood.
+    """Draw weights (n, m) that sum to 0 in each row: noise shaped like a neighbourhood.
 
-    Normal numbers times the deviations of a row and its k neighbours from their mean
-    have as covariance their sum of squares: k / 2 times the mean, over all pairs of
-    them, of the outer product of their difference.
+    The noise of a row is the sum of normal weights times the deviations of the row and
+    its k neighbours from their mean. Its covariance is k / 2 times the mean, over all
+    pairs of these rows, of the outer product of their difference.
     """
     n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
     z = rng.standard_normal((n, k + 1))

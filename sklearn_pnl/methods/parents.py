@@ -10,22 +10,23 @@ from ..encoding.table_neighbors import group_numbers
 
 @dataclass(frozen=True)
 class Parents:
-    """Training rows that new rows (n,) are made from.
+    """The training rows from which new rows (n,) are made.
 
     Attributes
     ----------
     seeds, partners : ndarray of int of shape (n,)
-        The rows i and j.
+        The base row i and the second parent j of each new row.
     position : ndarray of shape (n,)
-        t, from 0 at the seed to 1 at the partner.
+        The position t between the parents, from 0 at the base row to 1 at the second
+        parent.
     neighbors : ndarray of int of shape (n_sources, 1 + k)
-        Rows that are seeds, and their neighbours, which shape the noise.
+        The distinct base rows and their neighbours, which shape the noise.
     source : ndarray of int of shape (n,)
-        The row of ``neighbors`` of each new row.
+        The row of ``neighbors`` that belongs to each new row.
     mutual : ndarray of bool of shape (n,) or None
-        Whether the seed is among the partner's own neighbours. Only then the partner
-        may be the donor of cells that are not mixed, which keeps frequencies of rare
-        values.
+        Whether the base row is among the neighbours of the second parent. Only then the
+        second parent may give the cells that are not mixed, which preserves the
+        frequencies of rare values.
     """
 
     seeds: np.ndarray
@@ -42,17 +43,21 @@ class Parents:
 
 
 def choose_parents(search, request, rng, n_candidates=None):
-    """:class:`Parents` of the rows of a :class:`Request`.
+    """Choose the parents of the new rows of a :class:`Request`.
 
     Parameters
     ----------
     search : object
-        With ``nearest(rows, k, among, n_jobs)``, and the training ``rows`` and
-        ``labels`` in which copies are alike.
+        Neighbour search with ``nearest(rows, k, among, n_jobs)``. Its attributes
+        ``rows`` and ``labels`` are equal for copies of a row.
     request : Request
     rng : RandomState
     n_candidates : int or None
-        Partners are searched among this many random rows.
+        Number of random rows among which neighbours are searched; None for all rows.
+
+    Returns
+    -------
+    parents : Parents
     """
     n, m = request.n_samples, search.rows.shape[0]
     seeds, shares = request.seeds, request.shares
@@ -74,7 +79,7 @@ def choose_parents(search, request, rng, n_candidates=None):
 
 
 class _Neighbors:
-    """Neighbours of rows, searched on demand, with ``mutual`` of partners as well."""
+    """Neighbours of training rows, which are searched when they are first needed."""
 
     def __init__(self, search, k, among, request, rng):
         self.search, self.k, self.among, self.rng = search, k, among, rng
@@ -85,13 +90,13 @@ class _Neighbors:
         self._is_known = np.zeros(m, bool)
 
     def of(self, rows):
-        """Distinct rows with their neighbours (s, 1 + k), and the place of each row."""
+        """Return distinct rows with neighbours (s, 1 + k), and their places (n,)."""
         is_wanted = np.bincount(rows, minlength=self.m) > 0
         unknown = is_wanted & ~self._is_known
         for members, others in self.strata:
             new = members[unknown[members]]
             if self.mutual and 4 * len(new) > len(members):
-                # The others will be partners: one search is cheaper than two.
+                # The other members will be parents: one search is cheaper than two.
                 new = members[~self._is_known[members]]
             if len(new):
                 among = self.among if others is None else others
@@ -104,9 +109,10 @@ class _Neighbors:
         return np.column_stack([sources, self._near[sources]]), place[rows]
 
     def _partners(self, rows, among):
-        """The nearest other rows (len(rows), k) of training rows; fewer are repeated.
+        """Return the nearest other rows (len(rows), k) of training rows.
 
-        Where there is none, the only candidate, or the row itself.
+        If there are fewer than k other rows, they are repeated. If there is no other
+        row, the only candidate is repeated, or the row itself.
         """
         k, n = self.k, self.m if among is None else len(among)
         n_partners = max(0, min(k, n - 1))
@@ -114,8 +120,8 @@ class _Neighbors:
             only = rows if among is None or not len(among) else among
             return np.full((len(rows), k), only[:, None])
         near = self.search.nearest(rows, n_partners + 1, among, self.n_jobs)
-        # Drop the row itself; or the farthest, where copies of the row rank before it,
-        # or it is no candidate.
+        # Drop the row itself. If it is not in the list, because copies rank before it
+        # or it is no candidate, drop the farthest row.
         itself = near == rows[:, None]
         itself[~itself.any(axis=1), -1] = True
         near = near[~itself].reshape(len(rows), n_partners)
@@ -124,9 +130,9 @@ class _Neighbors:
         return near if n_partners == k else near[:, np.arange(k) % n_partners]
 
     def _shuffle_ties(self, rows, near):
-        """Choose partners at random among the copies of a row if these exceed k.
+        """Choose neighbours at random among more than k copies of a row.
 
-        A search would give the same few to all.
+        A search would return the same few copies for all rows.
         """
         if self.k >= self.m - 1:
             return near
@@ -149,9 +155,9 @@ class _Neighbors:
         return near
 
     def are_mutual(self, seeds, partners):
-        """Whether (n,) seeds are among their partners' own neighbours.
+        """Return the mask (n,) of base rows that are near their second parents.
 
-        With a sample of candidates, rows outside of it count as near.
+        Rows outside a sample of candidates count as neighbours.
         """
         neighbors, source = self.of(partners)
         near = (neighbors[source, 1:] == seeds[:, None]).any(axis=1)
@@ -159,6 +165,3 @@ class _Neighbors:
         if self.among is not None:
             near |= ~np.isin(seeds, self.among)
         return near
-
-
-# --- base rows near the constraints ----------------------------------------------
