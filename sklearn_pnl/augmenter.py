@@ -341,14 +341,15 @@ class PNLAugmenter(Augmentation):
         )
         return self._fit_table(table, relations, type(self).__name__)
 
-    def _fit_table(self, table, relations, caller, groups=None):
+    def _fit_table(self, table, relations, caller, groups=None, method=None):
         """Fit the method to a table with known relations between columns.
 
-        The samplers call this method with the rows of one class and the relations of
-        all rows. Messages name the caller. Rows of different groups are never mixed.
+        The samplers call this method with the rows of one class, the relations of all
+        rows and the checked method. Messages name the caller. Rows of different groups
+        are never mixed.
         """
         table.describe(self)
-        method = self._checked_method(table)
+        method = self._checked_method(table) if method is None else clone(method)
         rows = fit_rows(
             method, table, relations, self.k_neighbors, groups, self.n_jobs, caller
         )

@@ -322,7 +322,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         """Return the new rows of one class in the container of X, and as a batch."""
         augmenter = PNLAugmenter(**self._shared(self.method_))
         caller = f"{type(self).__name__}, {part.data_name}"
-        rows = augmenter._fit_table(part, self._relations, caller, groups)._rows
+        rows = augmenter._fit_table(
+            part, self._relations, caller, groups, self.method_
+        )._rows
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)

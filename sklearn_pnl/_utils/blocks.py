@@ -14,7 +14,15 @@ from joblib.parallel import get_active_backend
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from .arrays import BLOCK_CELLS, DEVICE_BLOCKS, concat, is_foreign, namespace, slices
+from .arrays import (
+    BLOCK_CELLS,
+    DEVICE_BLOCKS,
+    concat,
+    is_foreign,
+    namespace,
+    slices,
+    some_columns,
+)
 from .threads import one_blas_thread
 
 _LARGEST = 31 * 2**20
@@ -224,13 +232,20 @@ def sample_with_ends(rows, columns, order, size):
     n = len(order)
     if n <= 2 * size:
         return order
-    place = np.empty(n, int)
+    place, chosen = np.empty(n, int), [np.arange(size)]
     place[order] = np.arange(n)
-    chosen = [np.arange(size)]
-    for part in slices(len(columns), 1 + 2**20 // n):
-        for column in np.ascontiguousarray(rows[:, columns[part]].T):
-            ends = column.min(), column.max()
-            chosen.append([place[column == end].min() for end in ends])
+    for ends, of_first in zip(ends_of(rows), ends_of(rows[order[:size]]), strict=True):
+        # An end that the first rows do not have is in few rows.
+        left = columns[of_first[columns] != ends[columns]]
+        if not len(left):
+            continue
+        first = np.full(len(left), n)
+        for part in slices(n, 1 + BLOCK_CELLS // len(left)):
+            is_end = some_columns(rows[part], left) == ends[left]
+            some = np.flatnonzero(is_end.any(axis=1))
+            row, column = np.nonzero(is_end[some])
+            np.minimum.at(first, column, place[part][some[row]])
+        chosen.append(first)
     return order[np.unique(np.concatenate(chosen))]
 
 

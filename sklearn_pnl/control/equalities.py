@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.blas import ssyrk
+from scipy.linalg.lapack import dpstrf, spotrf, strtri
 
 from .._utils.arrays import BLOCK_CELLS, slices, some_columns
 from .._utils.blocks import ends_of, ends_seen, sample_with_ends
@@ -15,6 +16,12 @@ from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 # Columns up to which equalities of any kind are looked for; of more, and of fewer rows
 # than columns, sums of columns side by side.
 MOST_FACTORED = 1000
+# Products of numbers with which random rows confirm which columns others nearly give:
+# all rows of most tables, and 3,640 rows of 384 columns.
+_PRODUCTS = 2**29
+# Least share of its variance that earlier columns leave of each column, above which
+# single precision says that no column is given by others exactly.
+_LEAST_LEFT = 1e-3
 
 
 class Equations(NamedTuple):
@@ -145,28 +152,47 @@ class _Search(NamedTuple):
         ``1 / (C^-1)_cc`` of it, C the correlations of a sample of the rows. Rows that
         miss an exact equality join the sample, until all rows confirm the rest.
         """
-        columns, far = self.columns, order[:0]
+        columns = self.columns
         size = max(1000, 4 * len(columns))
         sample = sample_with_ends(self.whole, columns, order, size)
-        while True:
-            sample = np.append(sample, far)
-            part = self.whole[np.ix_(sample, columns)]
-            factors = _Factors.of(part, self.precision[columns])
-            found = _exact_in(part, factors, self.precision[columns], ranks[columns])
-            equations, far = self._confirmed(*found)
-            far = np.setdiff1d(far, sample)
-            if not len(far):
-                break
+        precision = self.precision[columns]
+        factors = _Factors.of_independent(self.whole, sample, columns, precision)
+        equations = no_equations(self.rows.shape[1])
+        if factors is None:
+            factors, equations, sample = self._exact(sample, ranks)
         n, root = len(sample), factors.root
-        diagonal = n * np.square(root).sum(axis=1)
+        diagonal = n * np.einsum("cq,cq->c", root, root)
         is_exact = equations.coefficients[:, columns].any(axis=0)
         dependent = (1 / diagonal <= self.most_left) | is_exact
         unsure = np.flatnonzero(dependent & ~is_exact)
         if len(unsure) and n < len(self.whole):
-            inverse = n * (root @ root[unsure].T)
-            others = inverse / np.outer(factors.spread, diagonal[unsure])
-            dependent[unsure] = self._are_near(columns, others, columns[unsure])
+            others = n * (root @ root[unsure].T) / diagonal[unsure]
+            last = order[-max(1, _PRODUCTS // others.size) :]
+            fresh = self.whole[np.ix_(last, columns)]
+            fresh = ((fresh - fresh[0]) / factors.spread).astype(root.dtype)
+            among = fresh, np.arange(len(columns)), others, unsure
+            dependent[unsure] = self._are_near(*among)
         return columns[dependent], equations, sample
+
+    def _exact(self, sample, ranks):
+        """Return factors of a sample, the exact equations, and the sample.
+
+        Rows that miss an exact equality join the sample, until all rows confirm the
+        rest.
+        """
+        columns, far = self.columns, sample[:0]
+        precision = self.precision[columns]
+        while True:
+            sample = np.append(sample, far)
+            part = self.whole[np.ix_(sample, columns)].astype(np.float64, copy=False)
+            factors = _Factors.of(part, precision)
+            if not factors.left.size:
+                return factors, no_equations(self.rows.shape[1]), sample
+            found = _exact_in(part, factors, precision, ranks[columns])
+            equations, far = self._confirmed(*found)
+            far = np.setdiff1d(far, sample)
+            if not len(far):
+                return factors, equations, sample
 
     def _confirmed(self, basis, values, pivots):
         """Return the equations that all rows satisfy, and rows of the others."""
@@ -184,20 +210,22 @@ class _Search(NamedTuple):
             equations[holds], values[holds], self.columns[pivots][holds]
         ), far
 
-    def _are_near(self, columns, combinations, dependent):
+    def _are_near(self, rows, columns, combinations, dependent):
         """Check that combinations (c, k) leave little of dependent columns (k,).
 
         In the combinations, the dependent columns have the coefficient 1.
         """
-        whole, sums, squares = self.whole, 0.0, 0.0
-        own = np.searchsorted(columns, dependent)
+        sums = squares = 0.0
+        own, first = np.searchsorted(columns, dependent), rows[0]
         # Differences to a row: squares of large values would be rounded.
-        for block in slices(len(whole), 1 + BLOCK_CELLS // len(columns)):
-            cells = some_columns(whole[block] - whole[0], columns)
+        for block in slices(len(rows), 1 + BLOCK_CELLS // len(columns)):
+            cells = some_columns(
+                np.subtract(rows[block], first, dtype=combinations.dtype), columns
+            )
             values = np.hstack([cells @ combinations, cells[:, own]])
             sums = sums + values.sum(axis=0)
             squares = squares + np.square(values).sum(axis=0)
-        variance = squares / len(whole) - np.square(sums / len(whole))
+        variance = squares / len(rows) - np.square(sums / len(rows))
         left, of_column = np.split(variance, 2)
         return left <= self.most_left * of_column
 
@@ -208,7 +236,7 @@ class _Search(NamedTuple):
         their part of the inverse correlations is what is left of them without it.
         Columns count whose rounding moves it by more than they leave of it.
         """
-        part = self.whole[np.ix_(sample, columns)]
+        part = self.whole[np.ix_(sample, columns)].astype(np.float64, copy=False)
         factors, n = _Factors.of(part, self.precision[columns]), len(sample)
         spread, inverse = factors.spread, n * (factors.root @ factors.root.T)
         steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
@@ -228,9 +256,8 @@ class _Search(NamedTuple):
         if found and n < len(self.whole):
             pivots, left, _ = zip(*found, strict=True)
             pivots = columns[[*pivots]]
-            found = [
-                *compress(found, self._are_near(columns, np.array(left).T, pivots))
-            ]
+            among = self.whole, columns, np.array(left).T, pivots
+            found = [*compress(found, self._are_near(*among))]
         is_discrete[[p for p, *_ in found]] = True
         equations = []
         for p, _, follows in found:
@@ -260,6 +287,42 @@ class _Factors(NamedTuple):
     root: np.ndarray
     combinations: np.ndarray
     left: np.ndarray
+
+    @classmethod
+    def of_independent(cls, rows, sample, columns, precision):
+        """Factor in single precision; return None if a column may be given exactly.
+
+        Rows are converted one block at a time, so that no copy of a wide table is
+        needed. A small table needs no factors in single precision.
+        """
+        n, c = len(sample), len(columns)
+        if n * c <= BLOCK_CELLS:
+            return None
+        products, sums = np.zeros((c, c), np.float32, order="F"), np.zeros(c)
+        center = unit = None
+        for block in slices(n, 1 + 4 * BLOCK_CELLS // c):
+            cells = some_columns(rows[sample[block]], columns)
+            if center is None:
+                center, unit = cells.mean(axis=0, dtype=float), cells.std(axis=0)
+                unit = np.where(unit > 0, unit, 1.0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                cells = ((cells - center) / unit).astype(np.float32)
+                sums += cells.sum(axis=0)
+            products = ssyrk(1.0, cells.T, beta=1.0, c=products, overwrite_c=True)
+        mean = sums / n
+        with np.errstate(invalid="ignore", divide="ignore"):
+            products -= (n * np.outer(mean, mean)).astype(np.float32)
+            spread = np.sqrt(np.diag(products) / n)
+            products /= np.outer(spread, spread)
+        factor, failed = spotrf(products)
+        spread = spread * unit
+        # No value is farther from the mean than this number of spreads.
+        farthest, eps = np.sqrt(n), np.maximum(precision, EPS)
+        rounding = ROUNDINGS * eps * (np.abs(center + mean * unit) / spread + farthest)
+        tol = np.clip(np.square(rounding + 2 * TOL * farthest).max(), _LEAST_LEFT, 0.01)
+        if failed or not np.square(np.diag(factor)).min() > n * tol:
+            return None
+        return cls(spread, strtri(factor)[0], np.zeros((c, 0)), np.zeros((n, 0)))
 
     @classmethod
     def of(cls, part, precision):
@@ -311,7 +374,7 @@ def _root_of_rest(left):
 
 def _sums(rows, columns, shape, ranks, precision):
     """Sums of columns that lie side by side, along each axis of a row."""
-    d, whole = rows.shape[1], some_columns(rows, columns)
+    d, whole = rows.shape[1], some_columns(rows, columns).astype(np.float64, copy=False)
     complete = ~np.isnan(whole).any(axis=1)
     whole = whole if complete.all() else whole[complete]
     places, sums = np.arange(d).reshape(shape or (d,)), []
@@ -348,8 +411,6 @@ def _exact_in(part, factors, precision, ranks):
     column of the largest spread, or, of rank 1 (whole numbers), that whose coefficient
     divides the others.
     """
-    if not factors.left.size:
-        return np.empty((0, len(precision))), np.empty(0), np.empty(0, int)
     room, spread, width = _room(part, precision), factors.spread, np.ptp(part, axis=0)
     # In units of the rounding of each combination.
     size = np.abs(factors.combinations).T @ (room / spread)

@@ -189,7 +189,7 @@ def find_relations(
         value_support, with_orders = None, False
         equalities = None if isinstance(equalities, str) else equalities
     else:
-        rows = table.numbers().astype(np.float64, copy=False)
+        rows = table.numbers()
     is_flat = len(table.shape) == 1
     if value_support is not None and is_flat:
         support = find_value_support(rows, table)

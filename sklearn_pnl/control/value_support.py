@@ -138,7 +138,7 @@ def find_value_support(numbers, table):
     atoms = {}
     for part in slices(numbers.shape[1], 256):
         # NaN, which is last, equals nothing.
-        ordered = np.sort(numbers[:, part], axis=0)
+        ordered = np.sort(numbers[:, part].astype(np.float64), axis=0)
         for j in np.flatnonzero((ordered[4:] == ordered[:-4]).any(axis=0)):
             shared = _atoms_of(ordered[~np.isnan(ordered[:, j]), j])
             if len(shared):

@@ -14,7 +14,8 @@ from joblib import effective_n_jobs
 from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 from sklearn import config_context
-from sklearn.neighbors import NearestNeighbors
+from sklearn.metrics._pairwise_distances_reduction import ArgKmin
+from sklearn.neighbors import KDTree
 from sklearn.utils._param_validation import StrOptions
 
 from .._utils.arrays import (
@@ -299,7 +300,23 @@ def _new_search(points):
         return DeviceSearch(points)
     if issparse(points):
         return SparseSearch(points)
-    return NearestNeighbors().fit(points)
+    # As NearestNeighbors chooses, which takes a millisecond for checks of its input.
+    if points.shape[1] > 15 or len(points) < 12:
+        return BruteSearch(points)
+    return KDTree(points)
+
+
+class BruteSearch:
+    """Nearest points by all distances, as brute-force search in scikit-learn."""
+
+    def __init__(self, points):
+        self._points = np.ascontiguousarray(points)
+
+    def kneighbors(self, queries, k):
+        """Distances and numbers (n, k) of the nearest points."""
+        queries = np.ascontiguousarray(queries, self._points.dtype)
+        pair = queries, self._points, k, "euclidean"
+        return ArgKmin.compute(*pair, return_distance=True)
 
 
 class DeviceSearch:
@@ -385,13 +402,8 @@ def _kneighbors(search, queries, k, n_jobs):
 
 
 def _search_by(search, queries, k, n_jobs):
-    """Find the nearest points as ``search.kneighbors`` does.
-
-    A search by a tree in scikit-learn resets the filters of warnings, which all threads
-    share, so that the tree is asked directly.
-    """
-    tree = getattr(search, "_tree", None)
-    if tree is None:
+    """Find the nearest points by a tree, or as ``search.kneighbors`` does."""
+    if not isinstance(search, KDTree):
         # Arrays made here need no check.
         options = {"assume_finite": True, "skip_parameter_validation": True}
         options["pairwise_dist_chunk_size"] = _CHUNK
@@ -400,9 +412,9 @@ def _search_by(search, queries, k, n_jobs):
             return search.kneighbors(queries, k)
     n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
     if n_jobs == 1:
-        return tree.query(queries, k)
+        return search.query(queries, k)
     step = max(1, -(-len(queries) // n_jobs))
-    return map_blocks(partial(tree.query, k=k), queries, step=step, n_jobs=n_jobs)
+    return map_blocks(partial(search.query, k=k), queries, step=step, n_jobs=n_jobs)
 
 
 def _with_some_column(points):

@@ -9,7 +9,6 @@ the same missing cells, groups and deciding categories. ``n_partners`` is the de
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .._utils.arrays import dense
 from .._utils.blocks import ends_seen
@@ -147,8 +146,8 @@ def strata_of(cells, tied, k, groups=None, levels=None):
     pattern = group_numbers(np.column_stack([parts, missing[:, missing.any(axis=0)]]))
     size = np.bincount(pattern)
     is_small = (size[pattern] <= k) | (level < 0)
-    members = (np.flatnonzero(pattern == p) for p in np.unique(pattern[~is_small]))
-    strata = [(rows, rows) for rows in members]
+    members = np.split(np.argsort(pattern, kind="stable"), np.cumsum(size)[:-1])
+    strata = [(rows, rows) for rows in members if not is_small[rows[0]]]
     small, lacks = np.flatnonzero(is_small), missing[:, tied]
     if len(small):
         pattern = group_numbers(np.column_stack([parts, lacks])[small])
@@ -172,7 +171,8 @@ def separate_levels(rows, labels, relations, k):
     level of other rows is -1. The result is None if no column decides another one, or
     with more than 500 columns.
     """
-    if rows.shape[1] > MOST_COLUMNS:
+    has_keys = labels is not None or relations.columns.binary.any()
+    if rows.shape[1] > MOST_COLUMNS or not has_keys:
         return None
     some = np.random.RandomState(0).permutation(rows.shape[0])[:1024]
     numeric = dense(rows[some])[:, ~relations.columns.binary]
@@ -181,8 +181,10 @@ def separate_levels(rows, labels, relations, k):
     numeric = numeric[:, extent > 0] / extent[extent > 0]
     binary, blocks = np.flatnonzero(relations.columns.binary), relations.blocks
     keys = [] if labels is None else [*labels.T]
+    flags = dense(rows[:, binary]) != relations.columns.least[binary]
     keys += [
-        group_numbers(dense(rows[:, binary[blocks == b]])) for b in np.unique(blocks)
+        group_numbers(np.packbits(flags[:, blocks == b], axis=1))
+        for b in np.unique(blocks)
     ]
     levels = [_frequent(key, k / 2) for key in keys]
     apart = [level for level in levels if _share_within(level[some], numeric) <= 0.1]
@@ -204,18 +206,29 @@ def _share_within(level, numeric):
     numeric, level = numeric[level >= 0], level[level >= 0]
     if not level.size or not numeric.shape[1] or level.min() == level.max():
         return 1.0
-    level = group_numbers(level[:, None])
-    size, m = np.bincount(level), len(level)
+    order = np.argsort(level, kind="stable")
+    starts = np.flatnonzero(np.diff(level[order], prepend=-1))
+    size, m = np.diff(starts, append=len(level)), len(level)
     if m == len(size):
         return 1.0
     total = numeric - numeric.mean(axis=0)
-    columns = csr_array((np.ones(m), (level, np.arange(m))), (len(size), m))
-    within = total - (columns @ total / size[:, None])[level]
-    within, total = (np.square(each).sum(axis=0) for each in (within, total))
-    shares = within[total > 0] / total[total > 0]
+    sums = np.add.reduceat(total[order], starts, axis=0)
+    between = np.einsum("lc,lc,l->c", sums, sums, 1 / size)
+    total = np.einsum("nc,nc->c", total, total)
+    shares = 1 - between[total > 0] / total[total > 0]
     return shares.min(initial=1.0) * (m - 1) / (m - len(size))
 
 
 def group_numbers(keys):
-    """Number the distinct rows of keys (m, c); equal rows have one number."""
-    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    """Number the distinct rows of keys (m, c) in ascending order."""
+    numbers = np.zeros(len(keys), np.intp)
+    for column in keys.T:
+        values, each = np.unique(column, return_inverse=True)
+        if len(values) == 1:
+            continue
+        # Each step numbers the distinct rows, so that the numbers stay small.
+        pairs = numbers * len(values) + each
+        distinct, numbers = np.unique(pairs, return_inverse=True)
+        if len(distinct) == len(keys):
+            break
+    return numbers

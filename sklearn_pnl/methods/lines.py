@@ -336,15 +336,20 @@ class LineSource(Source):
             noise[:, c] = weights @ (self.rows[:, c] * present)
             noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
             noise[:, c] *= present[donors]
-        c = np.flatnonzero(self.relations.tied)
-        if len(c):
-            # If neighbours agree, their noise is only rounding of about 1e-17.
-            size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
-            largest = 4 * np.finfo(float).eps * np.abs(self.rows[:, c]).max(axis=0)
-            part = noise[:, c]
-            part[np.abs(part) <= size[:, None] * largest] = 0
-            noise[:, c] = part
+        if self.relations.tied.any():
+            self._drop_rounding(noise, weights)
         return noise
+
+    def _drop_rounding(self, noise, weights):
+        """Set noise (n, D) to 0, in place, where neighbours agree in a tied column."""
+        ends = self.relations.columns.least, self.relations.columns.most
+        size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
+        rounding = 4 * np.finfo(float).eps * np.abs(ends).max(axis=0)
+        # Few columns have such cells.
+        least = np.abs(noise).min(axis=0, initial=np.inf)
+        may_agree = self.relations.tied & (least <= rounding * size.max(initial=0))
+        for c in np.flatnonzero(may_agree):
+            noise[np.abs(noise[:, c]) <= size * rounding[c], c] = 0
 
     # --- bounds and orders of columns ----------------------------------------------
 
@@ -367,7 +372,7 @@ class LineSource(Source):
             # With one factor per row, the row stays an affine combination.
             s = _room(mixed, noise, None, None, relations.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
-        if self.settings.agreed_cells:
+        if self.settings.agreed_cells and not relations.in_equality.all():
             agreed = difference == 0
             agreed[:, relations.in_equality] = False
             if self.absent is not None:
@@ -375,10 +380,11 @@ class LineSource(Source):
                 agreed &= self.absent[i] == self.absent[j]
             if agreed.any():
                 noise[agreed] = 0
-        tied = np.flatnonzero(relations.tied)
-        if len(tied):
-            s = _room(mixed, noise, low, high, relations.ordered, tied)
-            noise[:, tied] *= folded(s)[:, None]
+        if relations.tied.any():
+            tied = relations.tied
+            s = folded(_room(mixed, noise, low, high, relations.ordered, tied))
+            less = np.flatnonzero(s < 1)
+            noise[np.ix_(less, tied)] *= s[less, None]
         rows = noise
         rows += mixed
         reflect(rows, low, high)
@@ -463,10 +469,15 @@ def _room(rows, step, low, high, orders, tied):
     room = np.full(len(rows), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         if low is not None:
-            x, d = rows[:, tied], step[:, tied]
-            end = np.where(d > 0, high[..., tied], low[..., tied])
-            ratio = np.where(d != 0, (end - x) / d, np.inf)
-            room = np.minimum(room, ratio.min(axis=1, initial=np.inf))
+            # Only steps that leave the limits have a factor below 1.
+            end = rows + step
+            row, column = np.nonzero(((end < low) | (end > high)) & tied)
+            x, d = rows[row, column], step[row, column]
+            low, high = (
+                np.broadcast_to(each, rows.shape)[row, column] for each in (low, high)
+            )
+            ratio = np.where(d != 0, (np.where(d > 0, high, low) - x) / d, np.inf)
+            np.minimum.at(room, row, ratio)
         for start in range(0, len(orders), 64):
             p, q = orders[start : start + 64].T
             closing = step[:, p] - step[:, q]

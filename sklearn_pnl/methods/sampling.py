@@ -285,6 +285,7 @@ class RowSampler:
                 )
             batch = batch.take_rows(~infeasible)
             feasible = feasible.take_rows(~infeasible)
+        batch = batch._replace(numbers=self.as_returned(batch.numbers))
         self.audit(batch, feasible)
         return batch, infeasible
 
@@ -322,15 +323,25 @@ class RowSampler:
         if issparse(numbers):
             # Only rows with a cell that is off need to be told in words.
             numbers = numbers[feasible.may_break(numbers)].toarray()
-        audit_rows(self.as_returned(numbers), feasible, self.caller)
+        audit_rows(numbers, feasible, self.caller)
 
     def as_returned(self, numbers):
-        """Numbers (b, D) rounded to the precision in which columns are returned."""
+        """Round numbers (b, D) to the precision in which columns are returned.
+
+        If all columns are in single precision, the numbers are, too.
+        """
         is_single = self.table.precision > np.finfo(float).eps
-        if is_single.any():
-            numbers, most = numbers.copy(), np.finfo(np.float32).max
-            within = np.clip(numbers[:, is_single], -most, most)
-            numbers[:, is_single] = within.astype(np.float32)
+        if not is_single.any():
+            return numbers
+        most = float(np.finfo(np.float32).max)
+        if is_single.all():
+            if issparse(numbers):
+                numbers.data = self.as_returned(numbers.data)
+                return numbers
+            return np.clip(numbers, -most, most).astype(np.float32, copy=False)
+        numbers = numbers.copy()
+        within = np.clip(numbers[:, is_single], -most, most)
+        numbers[:, is_single] = within.astype(np.float32)
         return numbers
 
     def fixed_cells(self, batch):
@@ -409,7 +420,8 @@ def sample_with_totals(sampler, rng, totals):
                 int(np.argmax(off)),
             )
     # As users get them.
-    achieved = asked.achieved(sampler.as_returned(moved), seeds)
+    returned = sampler.as_returned(moved)
+    achieved = asked.achieved(returned, seeds)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
     precision = sampler.feasible.columns.table.precision
@@ -420,7 +432,7 @@ def sample_with_totals(sampler, rng, totals):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
     ranges = sampler.feasible.columns.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
-    batch = batch._replace(numbers=moved)
+    batch = batch._replace(numbers=returned)
     report = report_of(
         sampler.feasible,
         moved,
@@ -490,7 +502,7 @@ def _misses_for_good(sampler, numbers):
 def _moved(sampler, asked, batch, numbers):
     """Copy two-valued columns of donors, then project all rows onto the sums."""
     relations, feasible = sampler.source.relations, sampler.feasible
-    rows = batch.numbers.copy()
+    rows = batch.numbers.astype(np.float64)
     if asked.counted:
         # They may be counted, or follow from categories that are.
         binary = relations.columns.binary

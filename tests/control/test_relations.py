@@ -599,3 +599,31 @@ def test_whole_numbers_of_too_wide_a_range_are_warned_of():
     X = np.random.default_rng(0).integers(0, 2**61, (60, 2))
     with pytest.warns(UserWarning, match=r"2\*\*53"):
         PNLAugmenter().fit(np.column_stack([X, X.sum(axis=1)]))
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_near_equalities_do_not_depend_on_the_unit_of_a_column(unit):
+    X = np.random.default_rng(0).standard_normal((5000, 6))
+    X[:, 5] = X[:, :5].sum(axis=1) + 0.3 * X[:, 5]
+    found = find_relations(read_table(TableReader(), X * unit))
+    assert_array_equal(np.flatnonzero(found.in_equality), [5])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_wide_tables_keep_exact_and_near_equalities(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 100, (2000, 100)).astype(dtype) + 500
+    X[:, 20] = X[:, 3] - X[:, 7]
+    X[:, 40] = X[:, :20].sum(axis=1) + np.rint(20 * rng.standard_normal(2000))
+    found = find_relations(read_table(TableReader(), X))
+    assert_array_equal(found.pivots, [20])
+    assert_array_equal(np.flatnonzero(found.in_equality), [3, 7, 20, 40])
+
+
+def test_wide_tables_without_exact_equalities_keep_near_ones():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 100)).astype(np.float32)
+    X[:, 40] = X[:, :20].sum(axis=1) + 0.3 * X[:, 40]
+    found = find_relations(read_table(TableReader(), X + 10))
+    assert not len(found.pivots)
+    assert_array_equal(np.flatnonzero(found.in_equality), [40])
