@@ -176,7 +176,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         shape = tuple(X.shape[1:])
         if shape != self.tensor_shape_:
             raise ValueError(
-                f"X must be tensors of shape {self.tensor_shape_}; got {shape}."
+                f"X must contain tensors of shape {self.tensor_shape_}; got {shape}."
             )
         rows = flat(X)[:, : prod(self.axes_)]
         return reshaped(rows, (-1, *self.input_shape_))
@@ -219,11 +219,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if self.input_shape is None:
             return self.input_shape_
         axes = tuple(np.atleast_1d(self.input_shape).tolist())
-        whole = all(isinstance(length, int) and length > 0 for length in axes)
-        if not whole or prod(axes) != prod(self.input_shape_):
+        is_valid = all(isinstance(length, int) and length > 0 for length in axes)
+        if not is_valid or prod(axes) != prod(self.input_shape_):
             raise ValueError(
                 f"input_shape={self.input_shape!r} does not fit rows of shape "
-                f"{self.input_shape_}: give whole numbers with as many cells."
+                f"{self.input_shape_}. The lengths must be positive integers with the "
+                f"product {prod(self.input_shape_)}."
             )
         return axes
 
