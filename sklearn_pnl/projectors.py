@@ -608,7 +608,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
         The method first computes the measure of maximum entropy with the given
         marginals, and finds the training rows with the nearest codes. It then returns
         the measure with the given marginals that has the smallest KL divergence to the
-        mean of the neighbours, each of which is divided by its sum.
+        mean of the neighbours. In the mean, each neighbour is divided by its sum.
 
         Parameters
         ----------
@@ -653,10 +653,10 @@ class BackwardProjector(ObjectsByName, _Encoder):
         given, lifted = {}, {}
         for key, modes in mode_sets(margins).items():
             margin = np.asarray(as_array(margins[key], f"margin {modes}"), np.float64)
-            if not np.all(margin >= 0):
+            for where in np.argwhere(~(margin >= 0))[:1].tolist():
                 raise ValueError(
-                    f"margin {modes} must be finite and non-negative; got "
-                    f"{margin[~(margin >= 0)][0]:g}."
+                    f"margin {modes} must be finite and non-negative; entry "
+                    f"{tuple(where)} is {margin[tuple(where)]:g}."
                 )
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
             given[modes], lifted[modes] = margin, margin + self.offset * n_cells

@@ -29,7 +29,7 @@ from ._utils.validation import (
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.
 
-    A vector of 60 features becomes a tensor of shape (5, 3, 2, 2), an image of
+    A vector of 60 features becomes a tensor of shape (5, 3, 2, 2). An image of
     28 x 28 pixels becomes a tensor of shape (7, 2, 2, 7, 2, 2). Interactions
     between a few modes (axes of the tensor) then describe a row at several scales.
 
@@ -41,7 +41,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     Parameters
     ----------
     input_shape : tuple of int, default=None
-        Shape of a row, such as (28, 28), if the rows are passed as flat vectors. None
+        Shape of a row, for example (28, 28), if ``X`` contains flat vectors. None
         uses the shape of the rows of ``X``.
 
     factor_order : {"descending", "ascending"}, default="descending"

@@ -502,7 +502,8 @@ def _refuse_far(fine, what="its measure overflows"):
     if not namespace(fine).all(fine):
         why = (
             f"is so far from the training rows that {what}. Use codes closer to the "
-            "codes of the training rows."
+            "codes of the training rows. For new rows, reduce the noise or the "
+            "bandwidth of draws."
         )
         raise CodeError(int(np.argmin(to_host(fine))), why)
 

@@ -162,8 +162,8 @@ class ThetaManifold(LocalManifold):
     """Decode on the set of the paper, with the natural parameters of near rows.
 
     Up to the local order, the decoded row has the mean natural parameters (theta) of
-    the near rows, which are the parameters of the geometric mean of the rows (equation
-    2 of the paper). Beyond the local order, the row has the expectations of the code.
+    the near rows (equation 2 of the paper). The geometric mean of the near rows has the
+    same parameters. Beyond the local order, the row has the expectations of the code.
     The row has a closed form if the elements beyond the local order are an up-set.
 
     Parameters

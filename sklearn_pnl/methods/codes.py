@@ -220,11 +220,11 @@ class Codes(ObjectsByName, BaseEstimator):
 
         ``method="paper"`` of the estimators is the same as ``Codes.paper(order=1)``.
         The settings are an offset of 1e-5, a kernel density with bandwidth 0.05, and
-        decoding to a point between the code and the mean of its neighbours, at which
-        the authors' natural gradient stops (Hu and Sugiyama, ICLR 2026, appendix C.1).
-        The point depends on the number of neighbours and on the learning rate. To
-        change the point, pass ``local_manifold=MixtureManifold(step=0.95)``;
-        :class:`~sklearn_pnl.encoding.MixtureManifold` lists values.
+        decoding by :class:`~sklearn_pnl.encoding.MixtureManifold` (Hu and Sugiyama,
+        ICLR 2026, appendix C.1). A code is then decoded to the point at which the
+        authors' natural gradient stops. The point depends on the number of neighbours
+        and on the learning rate; to change the point, pass for example
+        ``local_manifold=MixtureManifold(step=0.95)``.
         ``Codes.paper(local_manifold="theta")`` decodes by equation 2 of the paper.
 
         Two settings of the authors' notebooks for tables differ from this method. The

@@ -359,7 +359,10 @@ def as_draws(value):
 
 
 def combined(weights, rows):
-    """Weighted sums of rows; weights (n, m) are sparse, with as many in each row."""
+    """Compute weighted sums of rows.
+
+    ``weights`` (n, m) is sparse, with the same number of entries in each row.
+    """
     if not is_foreign(rows):
         return weights @ rows
     n, k = weights.shape[0], int(weights.indptr[1])
