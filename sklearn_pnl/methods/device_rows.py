@@ -47,8 +47,8 @@ class DeviceRelations:
         low, high = xp.min(rows, axis=0), xp.max(rows, axis=0)
         room = np.inf if extrapolation is None else extrapolation * (high - low)
         self.low, self.high = low - room, high + room
-        names = tuple(f"x{k}" for k in range(rows.shape[1]))
-        self.public_equalities = LinearConstraints.empty(names)
+        self.feature_names = tuple(f"x{k}" for k in range(rows.shape[1]))
+        self.public_equalities = LinearConstraints.empty(self.feature_names)
 
     def of_rows(self, rows):
         """Return the bounds unchanged: rows on a device are not projected."""
@@ -56,8 +56,11 @@ class DeviceRelations:
 
     @property
     def columns(self):
-        """Bounds of the columns."""
+        """Bounds and names of the columns."""
         return self
+
+    # `FeasibleSet` reads the names of the columns from the table of the columns.
+    table = columns
 
 
 def fit_on_device(augmenter, X, method):
