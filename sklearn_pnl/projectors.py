@@ -1,8 +1,10 @@
-"""Forward and backward projection: rows to codes on a flat base, and codes to rows.
+"""Transformers that encode rows as codes, and decode codes to rows.
 
-Section 4.2 of the paper. *Forward*, ``Enc = Proj_B . phi``: a row is read as a
-distribution and projected on the base B. *Backward* is Algorithm 1: a code is projected
-on a sub-manifold D that its nearest training rows determine.
+:class:`ManyBodyProjector` is the forward projection of section 4.2 of the paper: it
+reads a row as a distribution and projects the distribution on a log-linear model, the
+base. :class:`BackwardProjector` adds Algorithm 1: it decodes a code by a projection on
+a sub-manifold that the nearest training rows determine. Both classes validate ``X`` and
+leave the computation to :class:`sklearn_pnl.encoding.codec.Codec`.
 """
 
 from __future__ import annotations
@@ -97,7 +99,8 @@ class _Encoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         codes : ndarray of shape (n, n_params_)
-            In theta, in the order of the cells; first the bottom if ``with_mass``.
+            Natural parameters in the order of the cells. If ``with_mass``, the first
+            parameter is the parameter of the bottom.
         """
         rows = check_tensors(self, X, reset=False, missing=self._missing)
         return self._codes(self._encode(rows), rows.dtype)
@@ -139,23 +142,18 @@ class _Encoder(TransformerMixin, BaseEstimator):
 
 
 class ManyBodyProjector(_Encoder):
-    r"""Encode positive tensors by KL projection on the ell-body base.
+    """Encode positive tensors by KL projection on a log-linear model.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
-    cells of a poset, and projected on the e-flat base without interactions beyond
-    order ell:
-
-    .. math:: q = \arg\min_q KL(p, q) \quad\text{subject to}\quad
-              \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell .
-
-    ``q`` has the same expectations ``eta`` as ``p`` up to order ell. For a tensor,
-    all marginals of at most ell modes are preserved. The code of the row is ``theta_q``
-    on the base.
+    cells of a poset. The projection is the distribution ``q`` of the model that
+    minimises ``KL(p, q)``. The model, called the base, has no interactions beyond
+    ``order``. The code of the row contains the natural parameters (theta) of ``q``.
+    For a tensor, ``p`` and ``q`` have the same marginals of at most ``order`` modes.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=1
-        Largest order ell of the interactions in the base. A larger order preserves
+        Largest order of the interactions in the base. A larger order preserves
         more of a row and makes the code longer. For a tensor, a list of tuples of
         modes selects the interactions. The base then contains all their subsets.
         For a chain, such as a row with one axis, all elements have an order of at most
@@ -183,11 +181,11 @@ class ManyBodyProjector(_Encoder):
         sum) of the row.
 
     tol : float, default=1e-6
-        Largest accepted ``max |eta_q - eta_p|`` over the base. On a device without
-        double precision, the tolerance is at least the rounding error of the device.
-        The iteration also continues until theta is determined to 0.01. A
-        ``ConvergenceWarning`` names the rows in which nearly empty cells prevent this
-        accuracy.
+        Largest accepted difference between the expectations of a row and of its
+        projection, over the base. On a device without double precision, the tolerance
+        is at least the rounding error of the device. The iteration also continues until
+        the natural parameters are determined to 0.01. A ``ConvergenceWarning`` names
+        the rows in which nearly empty cells prevent this accuracy.
 
     max_iter : int, default=100
         Maximum number of Newton steps for one row.
@@ -207,21 +205,21 @@ class ManyBodyProjector(_Encoder):
     Attributes
     ----------
     poset_ : TensorPoset or Poset
-        The poset of the fit.
+        Partial order of the cells.
 
     n_params_ : int
         Length of a code: the dimension of the base, plus 1 if ``with_mass``.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Mask of the elements whose theta forms the code, without the bottom.
+        Mask of the elements whose natural parameters form the code, without the bottom.
 
     n_iter_ : int
         Largest number of Newton steps over the rows of ``fit``. A closed form counts
         as 1.
 
     reconstruction_err_ : float
-        Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats; over the
-        observed cells of a row.
+        Mean of ``KL(p, q)`` over the rows of ``fit``, in nats. For a row with missing
+        cells, the divergence is computed over the observed cells.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -355,7 +353,7 @@ class ManyBodyProjector(_Encoder):
         return reshaped(cells, (-1, *self.poset_.shape))
 
     def _set_base(self, rows, local_manifold=None):
-        """Construct the base B for rows of the fitted shape."""
+        """Set the poset and the base for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
         mask = free_mask(self.poset_, self.order, self.base)
         self.base_mask_ = like(mask, rows)
@@ -367,7 +365,7 @@ class ManyBodyProjector(_Encoder):
         """True if cells may be missing, else the remedy shown in the error."""
         if self.handle_missing == "ignore":
             return True
-        return "handle_missing='ignore' encodes rows by what is observed of them."
+        return "With handle_missing='ignore', rows are encoded by their observed cells."
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -376,51 +374,60 @@ class ManyBodyProjector(_Encoder):
 
 
 class BackwardProjector(ObjectsByName, _Encoder):
-    """Encode rows on a flat base, and decode codes to rows like the training rows.
+    """Encode rows, and decode codes to rows that resemble the training rows.
 
-    ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
-    takes a code, a point ``w`` of the base, and the distribution-valued mean ``r`` of
-    its nearest training rows, and solves one convex problem, given by the local
-    sub-manifold of order ell':
+    ``transform`` encodes rows in the same way as :class:`ManyBodyProjector`.
+    ``inverse_transform`` finds the training rows whose codes are nearest to a code. It
+    then solves one convex problem that combines the code and the mean of the
+    neighbours. ``local_manifold`` selects the problem, and the local order is the order
+    of the base unless the local manifold has its own:
 
     ========== =============================================================
-    "fiber"    ``min KL(q, r)`` over the ``q`` with all expectations of ``w`` up
-               to order ell'. With ell' = ell this is the exact inverse of
-               encoding: ``transform(inverse_transform(w)) = w``; with one
-               neighbour, its own code gives back the row itself. A decoded row
-               is ``q * mass - offset``, so cells far below the offset are lost to
-               rounding, and theta with them where a whole marginal is; cells with
-               less than ``tol`` of the mass need a smaller ``tol``; and a bottom
-               that was added to the poset is filled in anew.
-    "theta"    theta of the neighbours' geometric mean up to order ell', the
-               expectations of ``w`` beyond it: the paper's set M*, closed form.
-    "eta"      expectations of ``r`` up to order ell', theta of ``w`` beyond it.
-    "mixture"  ``(1 - step) w + step r``: the m-geodesic, which the natural
-               gradient flow of the authors' program follows until it stops.
+    "fiber"    The row nearest to the mean of the neighbours (in KL divergence)
+               that has all expectations of the code up to the local order.
+    "theta"    The row with the mean natural parameters of the neighbours up to
+               the local order, and the expectations of the code beyond. This
+               problem is the projection of the paper's Algorithm 1.
+    "eta"      The row with the mean expectations of the neighbours up to the
+               local order, and the natural parameters of the code beyond.
+    "mixture"  A weighted mean of the point of the code and the neighbours. The
+               authors' program stops at a point of this form.
     ========== =============================================================
+
+    With "fiber" and its default order, ``transform(inverse_transform(codes))`` returns
+    ``codes``. With one neighbour, the code of a training row is decoded to the row.
+    The inverse is less accurate in three cases:
+
+    - Cells far below the offset are lost to rounding, because the offset is subtracted
+      from decoded rows.
+    - Cells with less than ``tol`` of the mass of a row need a smaller ``tol``.
+    - The value of a bottom that was added to the poset is recomputed as the mean of
+      the decoded row.
 
     Parameters
     ----------
     order : int, list of tuple of int or ManyBodyProjector, default=1
-        The base: the order ell, or the interactions kept, of a
-        :class:`ManyBodyProjector` with its defaults; or such a projector, which is
-        cloned, for a base, poset, offset, mass or tolerance of its own. Its offset is
-        subtracted again from decoded rows. Missing cells are refused for any
-        ``handle_missing``, since decoding needs complete rows.
+        Largest order of the interactions in the base, or a list of interactions. A
+        larger order preserves more of a row and makes the code longer. Pass a
+        :class:`ManyBodyProjector`, which is cloned, to set the base, poset, offset,
+        mass or tolerance. Rows with missing cells are rejected for every
+        ``handle_missing`` of the projector, because decoding requires complete rows.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
             default="fiber"
-        See above. A name stands for :class:`FiberManifold`, :class:`ThetaManifold`,
-        :class:`EtaManifold` or :class:`MixtureManifold` with its defaults: ell' that
-        of the base, step 0.98.
+        Convex problem that decodes a code, as listed above. A string selects
+        :class:`FiberManifold`, :class:`ThetaManifold`, :class:`EtaManifold` or
+        :class:`MixtureManifold` with default parameters.
 
     k_neighbors : int, default=5
-        Number of nearest training rows that determine the local sub-manifold. If
-        there are fewer training rows, all of them are used and a
-        warning is issued.
+        Number of nearest training rows that determine the local sub-manifold. A larger
+        number yields smoother rows. If there are fewer training rows, all of them are
+        used and a warning is issued.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
+        Distance from a code to the codes of the training rows. "kl" is the KL
+        divergence between the points of the base. "euclidean" is the Euclidean distance
+        of the natural parameters.
 
     n_jobs : int, default=None
         Number of blocks of rows that are projected in parallel. None means 1 unless
@@ -429,31 +436,32 @@ class BackwardProjector(ObjectsByName, _Encoder):
     Attributes
     ----------
     projector_ : ManyBodyProjector
-        The projector on the base, fitted; it decodes codes to points of the base.
+        The fitted projector on the base. Its ``inverse_transform`` decodes codes to
+        points of the base.
 
     codes_ : ndarray of shape (n, n_params_)
         Codes of the training rows.
 
     coordinates_ : ndarray of shape (n, 1 + size of the base)
-        theta of the training rows on the bottom and the base.
+        Natural parameters of the training rows, with the parameter of the bottom first.
 
     masses_ : ndarray of shape (n,)
-        Sums of the training rows with the offset in each cell.
+        Sums of the training rows after the offset is added to each cell.
 
     rows_ : ndarray of shape (n, *input_shape_)
         The training rows.
 
     local_mask_ : ndarray of bool of shape ``poset_.shape``
-        Elements up to the local order.
+        Mask of the elements up to the local order.
 
     k_neighbors_ : int
-        ``k_neighbors``, at most the number of training rows.
+        Number of neighbours used, at most the number of training rows.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Mask of the elements whose theta forms the code, without the bottom.
+        Mask of the elements whose natural parameters form the code, without the bottom.
 
     n_params_ : int
-        Length of a code: dimension of the base, with the bottom if that carries the
+        Length of a code: the dimension of the base, plus 1 if the code contains the
         mass.
 
     n_iter_ : int
@@ -461,7 +469,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
         as 1.
 
     poset_ : TensorPoset or Poset
-        The poset of the fit.
+        Partial order of the cells.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -483,7 +491,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     P. Hu, M. Sugiyama, ICLR 2026 (backward projection, local data sub-manifold D).
 
     S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
-    coordinates; why every problem above has exactly one solution).
+    coordinates: every problem above has exactly one solution).
 
     Examples
     --------
@@ -505,7 +513,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     }
 
     _objects: ClassVar[dict] = {"local_manifold": MANIFOLDS_WRITTEN}
-    # Rows to decode through must have all cells.
+    # Decoding requires complete training rows.
     _missing = None
 
     def __init__(
@@ -540,10 +548,10 @@ class BackwardProjector(ObjectsByName, _Encoder):
         codes : ndarray of shape (n, n_params_)
         """
         advice = (
-            "for codes of a ManyBodyProjector in a step before, write "
-            "BackwardProjector(ManyBodyProjector(...)) as one step, which encodes rows "
-            "itself. For rows, make the data non-negative, for instance with "
-            "MinMaxScaler(clip=True), which also limits test rows"
+            "if X contains codes of a ManyBodyProjector, replace both steps by "
+            "BackwardProjector(ManyBodyProjector(...)), which encodes rows. If X "
+            "contains rows, make X non-negative, for instance with "
+            "MinMaxScaler(clip=True), which also clips test rows"
         )
         rows = unshared(check_tensors(self, X, reset=True, advice=advice), X)
         self.projector_ = projector = as_projector(self.order)
@@ -566,9 +574,9 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
+        """Decode codes to rows by projection on the local sub-manifolds.
 
-        As printed with ``local_manifold="theta"``.
+        With ``local_manifold="theta"``, the method is Algorithm 1 of the paper.
 
         Parameters
         ----------
@@ -578,15 +586,15 @@ class BackwardProjector(ObjectsByName, _Encoder):
         Returns
         -------
         rows : ndarray of shape (n, *input_shape_)
-            In the units of the training rows. The offset is subtracted again, so a
-            cell may reach down to ``-offset``; clip at 0 where that matters.
+            Rows in the units of the training rows. A cell can be as low as ``-offset``,
+            because the offset is subtracted. Clip the rows at 0 if necessary.
         """
         # w, points of the base B.
         codes = check_codes(self, X)
         # N, the k training rows whose codes are nearest to w.
         neighbors = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
-        # x = phi^-1(Proj_D(w)), step by step in `Codec.decode`. D is M*_ell(N) for
-        # "theta" alone, which is not the default.
+        # x = phi^-1(Proj_D(w)), step by step in `Codec.decode`. D is the set M*_ell(N)
+        # of the paper only for "theta", which is not the default.
         caller = type(self).__name__
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
         return reshaped(rows, (-1, *self.input_shape_))
@@ -595,32 +603,34 @@ class BackwardProjector(ObjectsByName, _Encoder):
     def decode_margins(
         self, margins: Mapping[tuple[int, ...], ArrayLike], tol: float = 1e-9
     ) -> NDArray:
-        """Rows with given marginals, like the training rows otherwise.
+        """Compute rows that have given marginals and resemble the training rows.
 
-        Solves ``min KL(q, r)`` over the measures ``q`` with these marginals, the fibre
-        over given expectations; ``r`` is the mean of the training rows, each with a
-        mass of 1, whose codes are nearest to that of the flattest such measure.
+        The method first computes the measure of maximum entropy with the given
+        marginals, and finds the training rows with the nearest codes. It then returns
+        the measure with the given marginals that has the smallest KL divergence to the
+        mean of the neighbours. In the mean, each neighbour is divided by its sum.
 
         Parameters
         ----------
         margins : dict of tuple of int to array-like
-            Sums over all modes but those of the key, in the units of the rows, of shape
-            ``(n, *their lengths)``: ``{(0,): row_sums, (1,): column_sums}`` of images,
-            the totals of stores in tables of stores and products.
+            Requested marginals. A key contains the modes that are kept; a value has
+            shape ``(n, *lengths of the kept modes)`` and the units of the rows. For
+            images, ``{(0,): row_sums, (1,): column_sums}`` gives both marginals.
         tol : float, default=1e-9
-            Largest accepted difference between a marginal and its goal, as a share of
-            the mass.
+            Largest accepted difference between a marginal and the requested marginal,
+            as a share of the mass.
 
         Returns
         -------
         rows : ndarray of shape (n, *input_shape_)
-            With exactly these marginals. As in :meth:`inverse_transform` a cell may
-            reach down to ``-offset``.
+            Rows with the requested marginals. As in :meth:`inverse_transform`, a cell
+            can be as low as ``-offset``.
 
         Raises
         ------
         RakingError
-            If no rows have the margins: with the cell of one that is missed most.
+            If no row has the requested marginals. The message gives the cell of a
+            marginal with the largest error.
 
         References
         ----------
@@ -643,13 +653,16 @@ class BackwardProjector(ObjectsByName, _Encoder):
         given, lifted = {}, {}
         for key, modes in mode_sets(margins).items():
             margin = np.asarray(as_array(margins[key], f"margin {modes}"), np.float64)
-            if not np.all(margin >= 0):
-                raise ValueError(f"margin {modes} must be finite and not negative.")
+            for where in np.argwhere(~(margin >= 0))[:1].tolist():
+                raise ValueError(
+                    f"margin {modes} must be finite and non-negative; entry "
+                    f"{tuple(where)} is {margin[tuple(where)]:g}."
+                )
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
             given[modes], lifted[modes] = margin, margin + self.offset * n_cells
         found = rake_array(np.ones(shape), lifted, strict=False, **settings)
         if found.reasons:
-            # In the numbers given, without the offset.
+            # The message shows the values of the user, without the offset.
             plain = rake_array(np.ones(shape), given, strict=False, **settings)
             row, reason = next(iter((plain.reasons or found.reasons).items()))
             raise RakingError(f"Row {row}: {reason}", found)
@@ -666,24 +679,24 @@ class BackwardProjector(ObjectsByName, _Encoder):
     def kneighbors(
         self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True
     ) -> NDArray | tuple[NDArray, NDArray]:
-        """Training rows whose codes are nearest to the given codes.
+        """Find the training rows whose codes are nearest to the given codes.
 
         Parameters
         ----------
         X : array-like of shape (n, n_params_)
             Codes.
         n_neighbors : int, default=None
-            None means the parameter of the estimator.
+            Number of neighbours of each code. None uses ``k_neighbors_``.
         return_distance : bool, default=True
-            Whether to return the distances too.
+            Whether to return the distances.
 
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
-            ``KL(w, w_i)`` in nats, or Euclidean distances, ascending; only if
-            ``return_distance``.
+            KL divergences in nats or Euclidean distances, in ascending order. Returned
+            only if ``return_distance`` is True.
         indices : ndarray of shape (n, n_neighbors)
-            Rows of the training data.
+            Indices of the training rows.
         """
         codes = check_codes(self, X)
         k = check_count("n_neighbors", n_neighbors, or_none=True) or self.k_neighbors_
@@ -695,14 +708,14 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     @property
     def offset(self) -> float:
-        """Offset of the projector."""
+        """Value added to every cell before encoding."""
         return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
 
 
 def as_projector(order, **settings):
-    """The projector, not fitted, that a parameter ``order`` stands for, checked.
+    """Return the unfitted projector for a parameter ``order``, with checked parameters.
 
-    ``settings`` are for one that it gives only the order of.
+    ``settings`` are used only if ``order`` is no projector.
     """
     if not isinstance(order, ManyBodyProjector):
         return ManyBodyProjector(order, **settings)

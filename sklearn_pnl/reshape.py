@@ -29,7 +29,7 @@ from ._utils.validation import (
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.
 
-    A vector of 60 features becomes a tensor of shape (5, 3, 2, 2), an image of
+    A vector of 60 features becomes a tensor of shape (5, 3, 2, 2). An image of
     28 x 28 pixels becomes a tensor of shape (7, 2, 2, 7, 2, 2). Interactions
     between a few modes (axes of the tensor) then describe a row at several scales.
 
@@ -41,7 +41,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     Parameters
     ----------
     input_shape : tuple of int, default=None
-        Shape of a row, such as (28, 28), if the rows are passed as flat vectors. None
+        Shape of a row, for example (28, 28), if ``X`` contains flat vectors. None
         uses the shape of the rows of ``X``.
 
     factor_order : {"descending", "ascending"}, default="descending"
@@ -176,7 +176,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         shape = tuple(X.shape[1:])
         if shape != self.tensor_shape_:
             raise ValueError(
-                f"X must be tensors of shape {self.tensor_shape_}; got {shape}."
+                f"X must contain tensors of shape {self.tensor_shape_}; got {shape}."
             )
         rows = flat(X)[:, : prod(self.axes_)]
         return reshaped(rows, (-1, *self.input_shape_))
@@ -219,11 +219,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         if self.input_shape is None:
             return self.input_shape_
         axes = tuple(np.atleast_1d(self.input_shape).tolist())
-        whole = all(isinstance(length, int) and length > 0 for length in axes)
-        if not whole or prod(axes) != prod(self.input_shape_):
+        is_valid = all(isinstance(length, int) and length > 0 for length in axes)
+        if not is_valid or prod(axes) != prod(self.input_shape_):
             raise ValueError(
                 f"input_shape={self.input_shape!r} does not fit rows of shape "
-                f"{self.input_shape_}: give whole numbers with as many cells."
+                f"{self.input_shape_}. The lengths must be positive integers with the "
+                f"product {prod(self.input_shape_)}."
             )
         return axes
 

@@ -1,4 +1,4 @@
-"""A backward projector with the numerics of its projector said beside its own."""
+"""Backward projectors for tests."""
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
 
@@ -6,10 +6,10 @@ OWN = BackwardProjector._get_param_names()
 
 
 def backward(order=1, **params):
-    """What is no parameter of `BackwardProjector` is one of its projector."""
+    """Return a `BackwardProjector`; other parameters are passed to its projector."""
     own = {name: params.pop(name) for name in OWN if name in params}
     return BackwardProjector(ManyBodyProjector(order, **params), **own)
 
 
-# As errors call it.
+# Errors contain the name of the class.
 backward.__name__ = "BackwardProjector"

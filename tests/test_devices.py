@@ -1,4 +1,4 @@
-"""Estimators that compute where their rows are, with scikit-learn's dispatch on."""
+"""Estimators compute on the device of the rows, with array API dispatch."""
 
 import os
 import pickle
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.parametrize("new", NAMESPACES)
 @pytest.fixture(autouse=True)
 def dispatch():
     if not IS_SET:
-        pytest.skip("SCIPY_ARRAY_API=1 is read once: the last test runs the others")
+        pytest.skip("SCIPY_ARRAY_API=1 is required: test_common.py sets the variable")
     with config_context(array_api_dispatch=True):
         yield
 
@@ -107,7 +107,7 @@ def test_a_decoded_row_has_the_code_that_it_was_decoded_from(new):
     assert_same(back, arrays.to_host(codes), X, 1e-6)
 
 
-def test_a_pipeline_stays_where_its_rows_are(new):
+def test_a_pipeline_stays_on_the_device(new):
     X, y = images().reshape(40, 24), np.arange(40.0)
 
     def predicted(X, y):
@@ -138,7 +138,7 @@ def test_a_pipeline_stays_where_its_rows_are(new):
 def test_new_rows_are_those_of_numpy(new, settings, dtype):
     X = images(dtype=dtype)
     if "order" in settings:
-        # Newton's method stops early enough to see it.
+        # A loose tol would make the difference between the devices visible.
         settings = dict(settings)
         base = {k: settings.pop(k) for k in ("order", "with_mass") if k in settings}
         base = {"offset": 1.0, "with_mass": True} | base
@@ -178,7 +178,7 @@ def test_copies_and_pickles_draw_the_same_rows(new):
         assert (arrays.to_host(other.sample(5, random_state=0)) == rows).all()
 
 
-def test_an_augmenter_of_rows_on_a_device_knows_no_columns(new):
+def test_an_augmenter_on_a_device_uses_no_column_relations(new):
     augmenter = PNLAugmenter(Codes(order=1)).fit(new(images()))
     assert len(augmenter.equalities_) == 0 and augmenter.orders_ == []
     assert augmenter.value_support_ is None and augmenter.n_neighbors_ == 10
@@ -187,30 +187,30 @@ def test_an_augmenter_of_rows_on_a_device_knows_no_columns(new):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X: PNLAugmenter().fit(X[:, :, 0]), "Lines.*method=Codes"),
-        (lambda X: PNLAugmenter("lines").fit(X), "Lines.*method=Codes"),
+        (lambda X: PNLAugmenter().fit(X[:, :, 0]), "method="),
+        (lambda X: PNLAugmenter("lines").fit(X), "method="),
         (lambda X: PNLAugmenter(categorical_features=[0]).fit(X), "categorical_feat"),
-        (lambda X: PNLAugmenter().fit(X).sample(3, totals={0: 1.0}), "totals and"),
-        (lambda X: PNLAugmenter().fit(X).sample(3, return_report=True), "reports are"),
+        (lambda X: PNLAugmenter().fit(X).sample(3, totals={0: 1.0}), "totals"),
+        (lambda X: PNLAugmenter().fit(X).sample(3, return_report=True), "reports"),
         (
             lambda X: (
                 PNLAugmenter()
                 .fit(X)
                 .sample(3, constraints=ColumnConstraint({0: 1}, equal=1))
             ),
-            "constraints are for arrays of NumPy",
+            "constraints are supported only for NumPy arrays",
         ),
-        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
-        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
+        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "on the host"),
+        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "on the host"),
         (lambda X: ManyBodyImputer().fit(X), "ManyBodyImputer"),
         (
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),
-            "takes arrays of NumPy",
+            "NumPy",
         ),
         (lambda X: ManyBodyProjector(base=[(0, 2), (1, 0)]).fit(X), "route 'general'"),
     ],
 )
-def test_what_computes_on_the_host_refuses_by_name(new, call, message):
+def test_unsupported_features_are_rejected_by_name(new, call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call(new(images()))
 
@@ -226,29 +226,29 @@ def test_bad_cells_and_codes_are_named(new):
     projector = ManyBodyProjector(2).fit(new(images()))
     codes = np.zeros((3, projector.n_params_))
     codes[2] = 1e308
-    with pytest.raises(ValueError, match="Row 2 has no distribution"):
+    with pytest.raises(ValueError, match="Row 2"):
         projector.inverse_transform(new(codes))
-    with pytest.raises(ValueError, match="namespace"):
+    with pytest.raises(ValueError, match="transform"):
         projector.transform(images())
-    with pytest.raises(ValueError, match="namespace"):
+    with pytest.raises(ValueError, match="transform"):
         BackwardProjector().fit(images()).inverse_transform(new(codes))
 
 
-def test_without_dispatch_rows_are_read_as_those_of_numpy(new):
+def test_without_dispatch_rows_are_converted_to_numpy(new):
     with config_context(array_api_dispatch=False):
         codes = ManyBodyProjector(2).fit_transform(new(images()))
     assert type(codes) is np.ndarray
 
 
-def test_a_device_of_single_precision_says_what_tolerance_it_reached(new, monkeypatch):
+def test_a_device_with_single_precision_warns_of_its_tolerance(new, monkeypatch):
     monkeypatch.setattr(arrays, "_is_single", lambda x: True)
     X = PrimeFactorReshaper().fit_transform(new(images(dtype=np.float32)))
     projector = ManyBodyProjector(2, tol=1e-7)
-    with pytest.warns(UserWarning, match="tol=1e-07 is below the rounding of single"):
+    with pytest.warns(UserWarning, match="tol=1e-07"):
         codes = projector.fit_transform(X)
     expected = ManyBodyProjector(2, tol=1e-7).fit_transform(arrays.to_host(X))
     assert codes.dtype == X.dtype
-    # theta is less certain than eta where cells are light.
+    # theta is less accurate than eta for cells with a small mass.
     np.testing.assert_allclose(arrays.to_host(codes), expected, atol=0.05)
     with pytest.warns(UserWarning, match="tol=1e-06"):
         augmenter = PNLAugmenter(Codes(order=2)).fit(new(images(dtype=np.float32)))
@@ -256,7 +256,7 @@ def test_a_device_of_single_precision_says_what_tolerance_it_reached(new, monkey
     assert rows.dtype == X.dtype
 
 
-def test_a_training_loop_draws_its_rows_on_its_device(new, capsys):
+def test_example_draws_rows_on_the_device(new, capsys):
     if find_spec("torch") is None:
         pytest.skip("torch is not installed")
     example = runpy.run_path(Path(__file__).parents[1] / "examples" / EXAMPLE)
@@ -264,7 +264,7 @@ def test_a_training_loop_draws_its_rows_on_its_device(new, capsys):
     assert "with new rows: accuracy" in capsys.readouterr().out
 
 
-def test_rows_that_do_not_converge_are_warned_of(new):
+def test_rows_that_do_not_converge_raise_a_warning(new):
     X = new(PrimeFactorReshaper().fit_transform(images()))
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         ManyBodyProjector(3, max_iter=1, tol=1e-13).fit(X)

@@ -242,29 +242,6 @@ def test_marks_of_missing_values_in_objects_are_read(mark):
 
 CHAIN = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
 BAD_BASES = [
-<<<<<<< HEAD
-    ({"order": 0}, r"'order' parameter .* \[1, inf\)"),
-    ({"order": "1"}, "'order' parameter"),
-    ({"order": 1.5}, "'order' parameter"),
-    ({"order": 3}, "order=3"),
-    ({"order": [(0, 2)]}, r"got \[\(0, 2\)\]"),
-    ({"order": [(1, 1)]}, r"got \[\(1, 1\)\]"),
-    ({"order": [()]}, r"got \[\(\)\]"),
-    ({"order": []}, r"got \[\]"),
-    ({"order": [0, 1]}, r"got \[0, 1\]"),
-    ({"base": [12]}, "Element 12"),
-    ({"base": [(0, 1), (0, 4)]}, r"Element \[0, 4\]"),
-    ({"base": [0.5]}, "flat indices"),
-    ({"base": np.ones((4, 3), bool)}, r"shape \(4, 3\)"),
-    ({"base": [0]}, "base"),
-    ({"poset": (3, 4)}, "'poset' parameter"),
-    ({"poset": CHAIN}, "4.* one feature for each element"),
-    ({"offset": -1e-9}, "'offset' parameter"),
-    ({"tol": 0}, "'tol' parameter"),
-    ({"max_iter": 0}, "'max_iter' parameter"),
-    ({"with_mass": "yes"}, "'with_mass' parameter"),
-    ({"n_jobs": 1.5}, "'n_jobs' parameter"),
-=======
     ({"order": 0}, "order"),
     ({"order": "1"}, "order"),
     ({"order": 1.5}, "order"),
@@ -286,7 +263,6 @@ BAD_BASES = [
     ({"max_iter": 0}, "max_iter"),
     ({"with_mass": "yes"}, "with_mass"),
     ({"n_jobs": 1.5}, "n_jobs"),
->>>>>>> lframes
 ]
 
 
@@ -300,11 +276,7 @@ def test_invalid_bases_are_rejected(params, name, make):
 @pytest.mark.parametrize("make", TENSORS)
 def test_orders_of_a_general_poset_have_no_modes(make):
     X = positive(12, 4)
-<<<<<<< HEAD
-    with pytest.raises(ValueError, match="order=2"):
-=======
     with pytest.raises(ValueError, match="order=2 "):
->>>>>>> lframes
         make(order=2, poset=CHAIN).fit(X)
     with pytest.raises(ValueError):
         make(order=[(0,)], poset=CHAIN).fit(X)
@@ -483,11 +455,7 @@ MISTAKES = [
     (lambda X, y: PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y),
      "class"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
-<<<<<<< HEAD
-     r"totals contains the class 'rent', .* only contain \[1\]"),
-=======
      "totals .*'rent'"),
->>>>>>> lframes
     (lambda X, y: PNLSampler().fit_resample(y, X[["rent", "income"]].to_numpy()),
      r"y .*\(60, 2\)"),
     (lambda X, y: PNLSampler().fit_resample(X, y, groups=[1]), "groups"),
@@ -522,25 +490,11 @@ MISTAKES = [
     (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"X .* \(60,\)"),
     (lambda X, y: rake(table(X), {"city": [5, 9]}), r"\[5, 9\]"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
-<<<<<<< HEAD
-     "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
-=======
      "city='Ulm'"),
->>>>>>> lframes
     (lambda X, y: geometry.rake_array(np.ones((2, 3)), {(): 6.0}), "n_modes=2"),
     (lambda X, y: geometry.rake_array(np.ones((2, 2)), [[1, 2]]), "margins"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-<<<<<<< HEAD
-     r"Margin \(0,\)"),
-    (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
-        {(7,): [[1, 2, 3]]}), "modes up to 7"),
-    (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),
-                         extrapolation=0.1), "^Row 0 .*99"),
-    (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no numbers. Encode it"),
-    (lambda X, y: LogLinearModel().fit(-positive()), "counts must not be negative"),
-    (lambda X, y: compare_samples(X[[]], X[[]]), "at least one"),
-=======
      r"Margin \(0,\) "),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(7,): [[1, 2, 3]]}), "7"),
@@ -549,7 +503,6 @@ MISTAKES = [
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' "),
     (lambda X, y: LogLinearModel().fit(-positive()), "Negative values"),
     (lambda X, y: compare_samples(X[[]], X[[]]), "X "),
->>>>>>> lframes
     (lambda X, y: compare_samples(X[["rent"]], X[["city"]].to_numpy()),
      "Column 0 of X_new"),
     (lambda X, y: ManyBodyImputer().fit(X[["rent"]].replace(X["rent"][3], np.inf)),

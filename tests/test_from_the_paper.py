@@ -1,4 +1,4 @@
-"""The page that leads from the paper to the code names what is there."""
+"""The page from the paper to the code names existing objects."""
 
 import re
 from importlib import import_module
@@ -17,7 +17,7 @@ NUMBERED = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_named_is_there(name):
+def test_named_objects_exist(name):
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         try:
@@ -30,7 +30,7 @@ def test_what_is_named_is_there(name):
     assert found.__doc__
 
 
-def test_all_that_the_paper_numbers_is_on_the_page():
+def test_page_covers_all_numbered_statements_of_the_paper():
     rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| ")]
     first = " ".join(rows)
     assert [name for name in NUMBERED if name not in first] == []

@@ -1,4 +1,4 @@
-"""Rows to tensors whose modes are prime factors, and exactly back."""
+"""Reshaping of rows to tensors with prime factors as modes, and the inverse."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ def rows(seed, *shape, n=3, dtype=np.float64):
 @pytest.mark.parametrize(
     ("row", "params", "tensor"),
     [
-        # The reshapings of the paper's data sets.
+        # The paper reshapes its data sets in this way.
         ((784,), {"input_shape": (28, 28)}, (7, 2, 2, 7, 2, 2)),
         ((28, 28), {}, (7, 2, 2, 7, 2, 2)),
         ((32, 32, 3), {}, (2,) * 10 + (3,)),
@@ -28,10 +28,10 @@ def rows(seed, *shape, n=3, dtype=np.float64):
         ((60,), {}, (5, 3, 2, 2)),
         ((95,), {}, (19, 5)),
         ((11,), {}, (3, 2, 2)),
-        # Ascending within each axis; the axes stay where they are.
+        # Factors are ascending within each axis; the order of the axes is kept.
         ((60,), ASCENDING, (2, 2, 3, 5)),
         ((28, 28), ASCENDING, (2, 2, 7, 2, 2, 7)),
-        # An integer or a list is a shape too.
+        # An integer or a list is also a shape.
         ((60,), {"input_shape": 60}, (5, 3, 2, 2)),
         ((60,), {"input_shape": [6, 10]}, (3, 2, 5, 2)),
         ((6, 10), {"input_shape": (60,)}, (5, 3, 2, 2)),
@@ -41,7 +41,7 @@ def rows(seed, *shape, n=3, dtype=np.float64):
         ((3,), {}, (2, 2)),
         ((4,), {}, (2, 2)),
         ((13,), {}, (7, 2)),
-        # ... and of several axes none is.
+        # ... and several axes are not padded.
         ((7, 5), {}, (7, 5)),
         ((5, 1), {}, (5,)),
         ((1, 1), {}, (1,)),
@@ -56,7 +56,7 @@ def test_modes_are_the_prime_factors_of_each_axis(row, params, tensor):
 
 
 @pytest.mark.parametrize("length", [1, 6, 17, 64, 97, 121])
-def test_padding_is_the_shortest_that_has_two_factors(length):
+def test_padding_is_the_shortest_with_two_factors(length):
     def fits(cells):
         return any(cells % divisor == 0 for divisor in range(2, cells))
 
@@ -86,12 +86,12 @@ CASES = [
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("row", "params"), CASES, ids=str)
-def test_inverse_gives_back_every_bit_and_drops_the_padding_alone(row, params, seed):
+def test_inverse_restores_rows_exactly_and_drops_only_the_padding(row, params, seed):
     X, reshaper = rows(seed, *row), PrimeFactorReshaper(**params)
     assert_array_equal(reshaper.inverse_transform(reshaper.fit_transform(X)), X)
     new = rows(seed + 100, *reshaper.tensor_shape_, n=5)
     again = reshaper.transform(reshaper.inverse_transform(new))
-    # Cells of the rows are those that a row of ones marks.
+    # A row of ones marks the cells that are no padding.
     reshaper.set_params(pad_value=0.0)
     inside = reshaper.fit_transform(np.ones((1, *row)))[0] == 1
     assert inside.sum() == np.prod(row)
@@ -104,19 +104,19 @@ def test_inverse_gives_back_every_bit_and_drops_the_padding_alone(row, params, s
     + [{"pad_value": np.inf}],
     ids=str,
 )
-def test_parameters_that_do_not_fit_are_refused(params):
+def test_invalid_parameters_are_rejected(params):
     with pytest.raises(ValueError):
         PrimeFactorReshaper(**params).fit(rows(0, 12))
 
 
 @pytest.mark.parametrize("shape", [(3, 2, 3), (2, 2, 3), (12,), (3, 2, 2, 1), ()])
-def test_inverse_of_another_shape_is_refused(shape):
+def test_inverse_of_another_shape_is_rejected(shape):
     reshaper = PrimeFactorReshaper().fit(rows(0, 11))
     with pytest.raises(ValueError):
         reshaper.inverse_transform(np.ones((4, *shape)))
 
 
-def test_a_pipeline_behind_it_gives_frames():
+def test_a_later_step_of_a_pipeline_can_return_frames():
     X = pd.DataFrame(np.random.default_rng(0).random((9, 8))).add_prefix("x")
     steps = PrimeFactorReshaper(), ManyBodyProjector(order=1)
     pipeline = make_pipeline(*steps).set_output(transform="pandas")

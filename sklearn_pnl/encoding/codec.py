@@ -1,10 +1,11 @@
-"""Rows to codes on a flat base, and codes to rows through a local sub-manifold.
+"""Encoding of rows on a flat base, and decoding by a local sub-manifold.
 
-The one place that knows what a code is. A *row* is flat: a non-negative value for each
-element of the poset but an added bottom, which holds the mean of the row. Its *measure*
-is ``row + offset``, of mass its sum. *Coordinates* are those of the measure's
-m-projection on the base, in full; a *code* is the part of them that is free: all of
-them if it carries the mass, else without the bottom, which normalising decides.
+Only this module defines codes. A *row* has one non-negative value for each element of
+the poset. If a bottom was added to the poset, its value is the mean of the row. The
+*measure* of a row is ``row + offset``, and the *mass* is the sum of the measure.
+*Coordinates* are the natural parameters of the projection of the measure on the base. A
+*code* contains the free coordinates: all of them if the code contains the mass, and
+otherwise all but the coordinate of the bottom, which normalisation determines.
 """
 
 from functools import cached_property, partial
@@ -64,7 +65,10 @@ from ..geometry.posets.protocol import zeta_columns
 
 
 class CodeError(ValueError):
-    """A code that cannot be decoded: ``row`` in the block, and the reason ``why``."""
+    """Error for a code that cannot be decoded.
+
+    ``row`` is the index of the code in its block, and ``why`` ends the message.
+    """
 
     def __init__(self, row, why):
         super().__init__(row, why)
@@ -75,11 +79,12 @@ class CodeError(ValueError):
 
 
 class Encoded(NamedTuple):
-    """Coordinates of rows, their masses, and what happened on the way.
+    """Coordinates and masses of rows, with a report on the projection of each row.
 
-    ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for;
-    ``identified`` is where what is observed of a row determines its coordinates, and
-    ``settled`` where these are determined to :data:`DETERMINED`.
+    ``divergence`` is ``KL(p, q)`` of the row and the projection, or NaN if the
+    divergence was not requested. ``identified`` tells whether the observed cells
+    determine the coordinates, and ``settled`` whether the coordinates are accurate to
+    :data:`DETERMINED`.
     """
 
     coordinates: np.ndarray
@@ -92,7 +97,7 @@ class Encoded(NamedTuple):
 
     @classmethod
     def closed(cls, coordinates, mass, divergence=np.nan):
-        """Whole rows by a closed form."""
+        """Return the result for complete rows with a closed form."""
         n = mass.shape[0]
         if isinstance(divergence, float):
             divergence = filled(divergence, n, mass)
@@ -101,9 +106,9 @@ class Encoded(NamedTuple):
 
 
 class FlatBase:
-    """The e-flat base of the distributions with theta on some elements only.
+    """Base of the distributions whose theta is 0 except on some elements (e-flat).
 
-    Coordinates are theta on ``elements``: the bottom, then the base.
+    Coordinates are theta on ``elements``: the bottom, followed by the base.
     """
 
     has_bottom = True
@@ -115,36 +120,36 @@ class FlatBase:
 
     @cached_property
     def design(self):
-        """The design of models of cells some of which are missing."""
+        """Design of the models for rows with missing cells."""
         return Design(self.poset, element_mask(self.poset, self.elements))
 
     def coordinates(self, q, log_mass):
-        """theta of distributions ``q`` (n, D) times their mass."""
+        """Compute theta of distributions ``q`` (n, D) times their mass."""
         theta = theta_from_prob(reshaped(q, (-1, *self.poset.shape)), self.poset)
         theta = some_columns(reshaped(theta, q.shape), self.elements)
         theta[:, 0] += log_mass
         return theta
 
     def energy(self, coordinates):
-        """Log measures (n, D): the zeta transform."""
+        """Compute log measures (n, D) by the zeta transform."""
         return self._columns.synthesis(coordinates)
 
     def expectations(self, measures):
-        """eta of measures (n, D) on bottom and base."""
+        """Compute eta of measures (n, D) on the bottom and the base."""
         return self._columns.analysis(measures)
 
     def metric_factor(self, measure, with_mass):
-        """``F`` with ``F F'`` the Fisher metric of the coordinates at a measure.
+        """Return ``F`` with ``F F'`` the Fisher metric of the coordinates at a measure.
 
-        A matrix, or the diagonal of one where the metric is too large or singular.
+        ``F`` is a matrix, or a diagonal if the metric is too large or singular.
         """
         eta = self.expectations(measure[None])[0]
-        # Factoring takes the cube of their number.
+        # The time of the factorisation grows with the cube of the length.
         if len(eta) <= 2048:
             cells = measure.reshape(self.poset.shape)
             metric = self.poset.fisher_gram(cells, self.elements)
             if not with_mass:
-                # Normalising fixes the bottom, which gets the diagonal entry 1.
+                # Normalisation fixes the bottom, which gets the diagonal entry 1.
                 metric = metric - np.outer(eta, eta)
                 metric[0, 0] = 1
             try:
@@ -155,10 +160,10 @@ class FlatBase:
 
 
 class WholeBase:
-    """All positive distributions: the code is the whole row.
+    """Base of all positive distributions: the code contains the complete row.
 
-    Coordinates are the logarithms of the cells, which need no poset: theta in another
-    basis, so straight lines and the noise on them are the same.
+    Coordinates are the logarithms of the cells, which need no poset. They are theta in
+    another basis. Straight lines and noise are the same in both bases.
     """
 
     has_bottom = False
@@ -168,31 +173,31 @@ class WholeBase:
         self.elements = np.arange(poset.n_elements)
 
     def energy(self, coordinates):
-        """Log measures (n, D): the coordinates, in an array of their own."""
+        """Return a copy of the coordinates, which are the log measures (n, D)."""
         return 1 * cast(coordinates, widest(coordinates))
 
     def expectations(self, measures):
-        """The measures themselves."""
+        """Return the measures, which are their own expectations."""
         return measures
 
     def metric_factor(self, measure, with_mass):
-        """Diagonal of the root of the Fisher metric, that of the cells' counts."""
+        """Return the square root of the Fisher metric of the cells, a diagonal."""
         return np.sqrt(measure)
 
 
 class Codec:
-    """Encodes rows on a base, and decodes codes through near training rows.
+    """Encoder of rows on a base, and decoder of codes by near training rows.
 
     Parameters
     ----------
     poset : Poset or TensorPoset
+        Partial order of the cells.
     base : ndarray of bool of shape ``poset.shape`` or None
-        Elements whose theta is free; None is all, without a poset's coordinates.
+        Elements whose theta is free. None makes all cells free (:class:`WholeBase`).
     numerics : ManyBodyProjector
-        With the ``offset``, ``with_mass``, ``tol`` and ``max_iter``.
-    local_manifold : object, default=None
-        How codes are decoded; it says what is matched and what is kept, as
-        :class:`sklearn_pnl.encoding.LocalManifold` does. None encodes only.
+        Source of ``offset``, ``with_mass``, ``tol`` and ``max_iter``.
+    local_manifold : LocalManifold, default=None
+        Local sub-manifold that decodes codes. None allows encoding only.
     """
 
     def __init__(self, poset, base, numerics, local_manifold=None):
@@ -202,11 +207,11 @@ class Codec:
         self.offset, self.with_mass = numerics.offset, numerics.with_mass
         self.tol, self.max_iter = numerics.tol, numerics.max_iter
         self.local_manifold = local_manifold
-        # The first coordinates, which normalising fixes.
+        # Number of leading coordinates that normalisation fixes.
         self.n_fixed = int(self.base.has_bottom and not self.with_mass)
         self.n_params = len(self.base.elements) - self.n_fixed
         self._solver = solver = None if base is None else mixed_solver(poset, base)
-        # Up to so many marginal cells one matrix product beats a sum over each mode.
+        # For few marginal cells, a matrix product is faster than a sum over each mode.
         few = solver is not None and sum(poset.shape) <= 128
         self._is_one_body = few and solver.is_one_body
         # Whether encoding costs more than one pass over the rows.
@@ -220,16 +225,16 @@ class Codec:
         poset = self.poset if manifold.poset is None else manifold.poset
         if poset.n_elements != self.poset.n_elements:
             raise ValueError(
-                f"The local sub-manifold is on {poset!r}, but rows are laid out on "
-                f"{self.poset!r}: both must have the same number of elements."
+                f"local_manifold has poset={poset!r}, but the rows have the poset "
+                f"{self.poset!r}. Both must have the same number of elements."
             )
         self.local_mask = manifold.local_mask(poset, self.mask)
         matched = manifold.matched(self.local_mask)
         if matched is not None:
-            # Normalising keeps the mass for any set of elements.
+            # Normalisation matches the expectation of the bottom for every set.
             matched = np.array(matched)
             matched.reshape(-1)[poset.bottom] = True
-        # If all expectations of the code are matched, the code is the projection.
+        # If all elements are matched, the point of the code is the decoded row.
         is_kept = manifold.keeps_code and matched is not None and matched.all()
         self.needs_rows, self._decoder = not is_kept, None
         if self.needs_rows and matched is not None:
@@ -237,11 +242,11 @@ class Codec:
         self.decoded_at_once = rows_at_once(poset, self._decoder)
 
     def codes(self, coordinates):
-        """The free part of coordinates."""
+        """Return the free coordinates."""
         return coordinates[:, self.n_fixed :]
 
     def coordinates(self, codes):
-        """Coordinates of codes, in full."""
+        """Return all coordinates of codes."""
         codes = cast(codes, widest(codes))
         if self.with_mass:
             return 1 * codes
@@ -249,7 +254,7 @@ class Codec:
         return concat([-psi, codes], axis=1) if self.base.has_bottom else codes - psi
 
     def _energy(self, codes):
-        """Log cells (n, D), but for the coordinate of a bottom, which all share."""
+        """Compute log cells (n, D) with 0 as the coordinate of the bottom."""
         if not self.base.has_bottom:
             return self.base.energy(codes)
         none = filled(0.0, (codes.shape[0], 1), codes)
@@ -258,7 +263,10 @@ class Codec:
             return self.base.energy(with_bottom)
 
     def points(self, codes):
-        """Distributions (n, D) that codes stand for, and log masses, 0 without mass."""
+        """Compute distributions (n, D) and log masses of codes.
+
+        Log masses are 0 if codes do not contain the mass.
+        """
         codes = cast(codes, widest(codes))
         q, psi = normalized_exp(self._energy(codes))
         if not self.with_mass:
@@ -269,7 +277,10 @@ class Codec:
         return q, log_mass
 
     def measures(self, codes):
-        """Measures (n, D) of codes; distributions if codes do not carry the mass."""
+        """Compute measures (n, D) of codes.
+
+        The measures are distributions if codes do not contain the mass.
+        """
         if self.with_mass and not self.base.has_bottom:
             with np.errstate(over="ignore"):
                 measures = exp_over(self.base.energy(codes))
@@ -281,17 +292,17 @@ class Codec:
         return q
 
     def measures_of(self, codes):
-        """:meth:`measures` of a block of codes, in their type."""
+        """Compute :meth:`measures` of a block of codes in the dtype of the codes."""
         return (_narrowed(self.measures(codes), codes.dtype),)
 
     def attainable_tol(self, x):
-        """The tolerance, or what the device of an array allows if that is more."""
+        """Return ``tol``, or the smallest tolerance of the device if it is larger."""
         return attainable_tol(self.tol, x)
 
     # --- rows to codes -------------------------------------------------------------
 
     def phi(self, rows):
-        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses."""
+        """Compute ``p = (x + offset) / mass`` (phi, Example 4.1), and the masses."""
         p = self.cells(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             mass = namespace(p).sum(p, axis=1)
@@ -299,10 +310,13 @@ class Codec:
         return p, mass
 
     def cells(self, rows):
-        """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
+        """Compute measures (n, D) of rows.
+
+        The value of an added bottom is the mean of the row.
+        """
         if is_foreign(rows):
             return cast(rows, widest(rows)) + self.offset
-        # One memory layout for all rows, since rounding of sums depends on it.
+        # The rounding of sums depends on the memory layout, which is therefore fixed.
         cells = np.array(rows, np.float64, order="C")
         if self.poset.added_bottom:
             cells = np.column_stack([np.nanmean(cells, axis=1), cells])
@@ -310,10 +324,10 @@ class Codec:
         return cells
 
     def encode(self, rows, divergence=False):
-        """Enc = Proj_B after phi: coordinates of a block of rows; see :class:`Encoded`.
+        """Encode a block of rows (Enc = Proj_B after phi).
 
-        M_1 and whole rows have closed forms, which do not need phi. Where a mass
-        overflows it is not finite, and neither are the coordinates.
+        The base of order 1 and the base of complete rows have closed forms, which do
+        not need phi. If a mass overflows, the mass and the coordinates are not finite.
         """
         if self._solver is None:
             return self._encode_whole(rows)
@@ -327,8 +341,8 @@ class Codec:
         if not xp.all(xp.isfinite(mass)):
             coordinates = filled(np.nan, (p.shape[0], len(self.base.elements)), p)
             return Encoded.closed(coordinates, mass)
-        # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, that of the
-        # uniform distribution, which is the reference where none is given.
+        # w = Proj_B(p), B = M_ell of equation 1. Outside the base, theta is 0, as for
+        # the uniform distribution, which is the default reference of the solver.
         tol = self.attainable_tol(p)
         w, residual, n_iter, settled = self._solver.solve(
             p, None, tol, self.max_iter, settle=True
@@ -340,15 +354,16 @@ class Codec:
         return encoded._replace(residual=residual, n_iter=n_iter, settled=settled)
 
     def encode_observed(self, rows, divergence=False):
-        """:meth:`encode` of rows with NaN, by the model of the cells that are there.
+        """Encode rows with NaN by the model of the observed cells.
 
-        If several codes fit, the one with the least variance of the log measure.
+        If several codes fit, the code has the smallest variance of the log measure.
         """
-        lacks = np.isnan(rows).any(axis=1)
+        is_missing = np.isnan(rows).any(axis=1)
         pieces, encode = [], partial(self.encode, divergence=divergence)
-        for some, way in ((~lacks, encode), (lacks, self._encode_observed)):
-            if some.any():
-                pieces.append((np.flatnonzero(some), way(rows[some])))
+        encoders = (~is_missing, encode), (is_missing, self._encode_observed)
+        for mask, encoder in encoders:
+            if mask.any():
+                pieces.append((np.flatnonzero(mask), encoder(rows[mask])))
         return Encoded(*joined(pieces))
 
     def _encode_observed(self, rows):
@@ -369,11 +384,14 @@ class Codec:
         )
 
     def _encode_one_body(self, rows, divergence):
-        """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""
+        """Project on the base of order 1 (w = Proj_B(p), B = M_1).
+
+        The projection is the product of the marginals, which is not computed.
+        """
         theta, marginals, mass = one_body_theta(rows, self.offset, self.poset.shape)
         xp = namespace(theta)
         if not xp.all(xp.isfinite(theta)):
-            # Single precision may overflow where double does not.
+            # Single precision can overflow although double precision does not.
             return self._encode(rows, divergence)
         if self.with_mass:
             theta[:, 0] += xp.log(mass)
@@ -395,11 +413,12 @@ class Codec:
     # --- codes to rows -------------------------------------------------------------
 
     def decode(self, codes, neighbors, weights, *, rows, masses):
-        """Algorithm 1 behind N: D, Proj_D(w), phi^-1, of a block of codes; residuals.
+        """Decode a block of codes, and return the rows and the residuals.
 
-        ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
-        are given; they count with ``weights`` (n, k), ``1 / k`` in the paper. Rows are
-        of the type of ``rows``.
+        This is Algorithm 1 after the search for N. ``neighbors`` (n, k) contains
+        indices of the training rows ``rows``, whose sums are ``masses``. The neighbours
+        have the ``weights`` (n, k), which are ``1 / k`` in the paper. Decoded rows have
+        the dtype of ``rows``.
         """
         weights = floats_like(weights, masses)
         mass = None
@@ -407,17 +426,17 @@ class Codec:
             # The mean mass of N (Remark 4.3).
             mass = namespace(masses).sum(weights * _each(masses, neighbors), axis=1)
         if not self.needs_rows:
-            # Whole rows: nothing is projected (not the paper's).
+            # The code contains the complete row (not in the paper).
             x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
             return x, filled(0.0, x.shape[0], x)
-        # w, the point of the base B that a code stands for.
+        # w, the point of the base B for each code.
         w, log_mass = self.points(codes)
-        # D by its point r. For "theta" it is M*_ell(N), and r the geometric mean of N:
-        # with equal weights its theta is the mean of equation 2. Else r is the mean in
-        # eta.
+        # r, a point of D. For "theta", D is M*_ell(N) and r the geometric mean of N:
+        # with equal weights, theta of r is the mean of equation 2. Otherwise, r is the
+        # mean in eta.
         r = self.mean(rows, masses, neighbors, weights)
-        # q = Proj_D(w). For "theta" it has the theta of r up to ell', which is to be in
-        # D, and the eta of w beyond it.
+        # q = Proj_D(w). For "theta", q is in D, because q has the theta of r up to
+        # ell'; beyond ell', q has the eta of w.
         q, residual = self.local_manifold.project_from_code(w, r, self._project)
         # x = phi^-1(q)
         if self.with_mass:
@@ -425,24 +444,26 @@ class Codec:
         return self.phi_inverse(q, mass, rows.dtype), residual
 
     def _project(self, target, reference):
-        # Off the matched set theta of the reference counts, which cells of 0 lack.
+        # Outside the matched set, q has the theta of the reference, which does not
+        # exist if a cell is 0.
         is_positive = namespace(reference).min(reference, axis=1) > 0
         _refuse_far(is_positive, "cells of its distribution underflow to 0")
-        # The solver for the matched set, from `_set_up_decoding`: of "theta" it is an
-        # up-set, and q a closed form (`SpliceSolver`).
+        # `_set_up_decoding` chose the solver for the matched set. For "theta", the set
+        # is an up-set, and q has a closed form (`SpliceSolver`).
         tol = self.attainable_tol(target)
         return self._decoder.solve(target, reference, tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):
-        """Mean distribution of each point's neighbours N, in eta or in theta.
+        """Compute the mean distribution of the neighbours of each code.
 
-        In theta, with equal weights, it is the mean of equation 2.
+        The mean is taken in eta, or in theta for a geometric mean. With equal weights,
+        the mean in theta is the mean of equation 2.
         """
         geometric = self.local_manifold.geometric
-        # In theta the mass adds a constant to a row, which normalising removes.
+        # In theta, the mass adds a constant to a row, which normalisation removes.
         shares = weights if geometric else weights / _each(masses, neighbors)
         (n, k), size, means = neighbors.shape, self.poset.n_elements, []
-        # A few points at a time, so that all of their neighbours stay in cache.
+        # The neighbours of a few codes at a time stay in cache.
         step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(rows) else 1)
         for points in slices(n, max(1, step // (k * size))):
             cells = self.cells(take(rows, neighbors[points].reshape(-1)))
@@ -454,22 +475,24 @@ class Codec:
         return normalized_exp(mean)[0] if geometric else mean
 
     def phi_inverse(self, q, mass, dtype):
-        """phi^-1 (Remark 4.3): rows of distributions times a mass, less the offset.
+        """Multiply distributions by ``mass`` and subtract the offset (phi^-1).
 
-        In decoding it is the mean mass of N; None is for measures that have theirs.
+        Decoding uses the mean mass of N (Remark 4.3). None is for measures, which
+        contain the mass.
         """
         if mass is not None:
             q *= mass[:, None]
         rows = q
         if self.poset.added_bottom:
-            # It is dropped. Filled in again it would be the mean, 1 / D of the mass, so
-            # the features get the rest: a row keeps its sum.
+            # The bottom is dropped. When the row is encoded again, the bottom will be
+            # the mean, 1 / D of the mass. The features therefore get the rest of the
+            # mass, so that the row keeps its sum.
             kept = row_sums(q) * (1 - 1 / self.poset.n_elements)
             rows = q[:, 1:]
             rows = rows * (kept / rows.sum(axis=1))[:, None]
         rows -= self.offset
         rows = _narrowed(rows, dtype)
-        # Rounding must not set nearly empty cells to 0.
+        # A cell of -offset would have the measure 0.
         kind = np.float32 if namespace(rows).finfo(dtype).bits == 32 else np.float64
         return at_least(rows, float(np.nextafter(kind(-self.offset), kind(0))))
 
@@ -477,12 +500,16 @@ class Codec:
 def _refuse_far(fine, what="its measure overflows"):
     """Raise a :class:`CodeError` for the first code that is not ``fine``."""
     if not namespace(fine).all(fine):
-        why = f"lies so far out that {what}. Draw codes closer to the training rows."
+        why = (
+            f"is so far from the training rows that {what}. Use codes closer to the "
+            "codes of the training rows. For new rows, reduce the noise or the "
+            "bandwidth of draws."
+        )
         raise CodeError(int(np.argmin(to_host(fine))), why)
 
 
 def _narrowed(rows, dtype):
-    """Rows in another type of floats, which they must not overflow."""
+    """Cast rows to a float dtype, or raise an error if a row overflows the dtype."""
     if dtype == rows.dtype:
         return rows
     xp = namespace(rows)
@@ -492,34 +519,34 @@ def _narrowed(rows, dtype):
 
 
 def _negentropy(p):
-    """``sum p log p`` of rows."""
+    """Compute ``sum p log p`` of each row."""
     xp = namespace(p)
     with np.errstate(divide="ignore", invalid="ignore"):
         return xp.sum(xp.where(p > 0, p * xp.log(p), 0.0), axis=1)
 
 
-def _each(values, numbers):
-    """Values of rows, by an array (n, k) of their numbers."""
-    return reshaped(take(values, numbers.reshape(-1)), numbers.shape)
+def _each(values, indices):
+    """Take the values at an array (n, k) of indices."""
+    return reshaped(take(values, indices.reshape(-1)), indices.shape)
 
 
 # --- parameters of estimators ------------------------------------------------------
 
 
 def free_mask(poset, order, elements):
-    """Elements whose theta is free: those listed, or else all up to ``order``."""
+    """Return the mask of ``elements``, or of the elements up to ``order`` if None."""
     if elements is None:
         return order_mask(poset, order)
     if order is not None and not np.array_equal(order, 1):
         raise ValueError(
-            f"order={order!r} beside base=, which gives the free coordinates itself: "
-            "leave order out."
+            f"order={order!r} cannot be combined with base, which replaces order. "
+            "Leave order at its default."
         )
     return element_mask(poset, elements)
 
 
 def lay_out(poset, shape):
-    """The poset that rows of a shape are laid out on; None is the tensor of them."""
+    """Return the poset for rows of a shape; None makes the poset of a tensor."""
     if poset is None:
         return TensorPoset(shape)
     n_features = poset.n_elements - poset.added_bottom
@@ -527,27 +554,27 @@ def lay_out(poset, shape):
     if laid_out or shape == (n_features,):
         return poset
     raise ValueError(
-        f"{poset!r} stands for {n_features} features, but rows have the shape {shape}: "
-        "there must be one feature for each element but an added bottom. A poset "
-        "orders the features themselves: leave out one of reshaper and poset."
+        f"poset={poset!r} has {n_features} features, but the rows have the shape "
+        f"{shape}. A row must have one feature for each element, without an added "
+        "bottom. If a reshaper changed the shape of the rows, set reshaper=None."
     )
 
 
 def unshared(rows, X):
-    """Copy rows, so that later changes of ``X`` do not matter; memory maps stay."""
+    """Copy rows that share memory with ``X``, except for read-only arrays."""
     shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
     return rows.copy() if shared and X.flags.writeable else rows
 
 
 def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=False):
-    """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
+    """Encode rows (n, D), with a warning if some rows did not converge.
 
-    NaN is a ``missing`` cell if asked for; a warning says where the others do not
-    determine a code.
+    ``missing`` allows NaN as a missing cell. A warning names the rows whose observed
+    cells do not determine a code.
     """
-    # On a device no cell may be missing.
+    # Missing cells are not supported on a device.
     missing = missing and not is_foreign(rows)
-    # A closed form is one pass over memory, which threads do not speed up.
+    # A closed form needs one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
     if codec.solves or divergence or missing:
         step = even_step(rows.shape[0], step)
@@ -560,8 +587,9 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
     residual, tol = to_host(encoded.residual), codec.attainable_tol(rows)
     if codec.solves and tol > codec.tol:
         warn_user(
-            f"{caller}: tol={codec.tol:g} is below the rounding of single precision, "
-            f"which is all that the device has; {tol:.1e} was used."
+            f"{caller}: tol={codec.tol:g} is smaller than the rounding error of the "
+            f"device, which has single precision; tol={tol:.1e} was used. Set a larger "
+            "tol, or compute on a device with double precision."
         )
     warn_unconverged(caller, residual, tol, codec.max_iter)
     is_unconverged = ~(residual <= tol)

@@ -1,4 +1,8 @@
-"""Scale features to [0, 1] and back."""
+"""Conversion of rows to non-negative cells of a poset, and back.
+
+:class:`RangeEmbedding` scales features to [0, 1]. :class:`Embedding` combines a scaler
+and a reshaper, and validates the output of transformers of the user.
+"""
 
 from math import prod
 from typing import ClassVar
@@ -22,22 +26,22 @@ from .codec import lay_out
 
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale each feature by its range, from 0 at its smallest value to 1.
+    """Scale each feature to [0, 1] by its minimum and its maximum.
 
-    As :class:`~sklearn.preprocessing.MinMaxScaler`, but always in double precision, and
-    for every range of it: a feature in tiny units is not treated as constant. A
-    constant feature becomes 0; a range that overflows is an error.
+    In contrast to :class:`~sklearn.preprocessing.MinMaxScaler`, the output is always
+    double precision, and a feature with a tiny range is not treated as constant. A
+    constant feature becomes 0. A range that overflows raises an error.
 
     Parameters
     ----------
     by_table : bool, default=False
-        Whether all features share one range, from the smallest value of the table to
-        the largest one, so that differences between the scales of features stay.
+        Whether to scale all features by the minimum and the maximum of the table. If
+        True, differences between the scales of the features are preserved.
 
     Attributes
     ----------
     low_, range_ : ndarray of shape (n_features_in_,)
-        Smallest value of each feature, and the length of its range.
+        Minimum of each feature, and difference between the maximum and the minimum.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -52,18 +56,19 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {"by_table": ["boolean"]}
 
-    # Whether rows may stay on the device that they are on.
+    # The rows may stay on an accelerator.
     _on_devices = True
 
     def __init__(self, by_table=False):
         self.by_table = by_table
 
     def fit(self, X, y=None):
-        """Learn the range of each feature.
+        """Compute the range of each feature.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
+            Rows.
         y : None
             Ignored.
 
@@ -81,20 +86,23 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             self.range_ = high - self.low_
         for j in np.flatnonzero(np.isinf(to_host(self.range_)))[:1]:
-            where = f"The range of column {j} overflows"
-            raise ValueError(f"{where}; divide X by a constant first.")
+            raise ValueError(
+                f"The range of column {j} overflows float64. Divide X by a constant."
+            )
         return self
 
     def transform(self, X):
-        """Scale rows to units of the range.
+        """Scale rows to [0, 1].
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
+            Rows.
 
         Returns
         -------
         embedded : ndarray of float64 of the same shape
+            Scaled rows.
         """
         return self._embed(check_rows(self, X, reset=False))
 
@@ -107,15 +115,17 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return embedded
 
     def inverse_transform(self, X):
-        """Scale rows back to units of the features.
+        """Scale rows to the units of the features.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
+            Scaled rows.
 
         Returns
         -------
         rows : ndarray of float64 of the same shape
+            Rows in the units of ``fit``.
         """
         check_is_fitted(self)
         rows = cast(X, widest(X)) * self.range_
@@ -123,14 +133,14 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return rows
 
 
-# --- before phi: rows to cells of a poset, and back --------------------------------
+# --- from rows to cells of a poset, and back ---------------------------------------
 
 
 class Embedding:
-    """Rows (n, D) of values to ``cells`` of a poset, and back.
+    """Map from rows (n, D) to cells of a poset, with an inverse.
 
-    By ``transformer`` to non-negative values, then by ``reshaper`` to tensors; either
-    may be None.
+    ``transformer`` maps rows to non-negative values, and ``reshaper`` maps the values
+    to tensors. Each can be None.
     """
 
     def __init__(self, transformer, reshaper, projector, caller):
@@ -139,29 +149,34 @@ class Embedding:
         self._caller = caller
 
     def fit(self, table, rows):
-        """Cells (n, D) of the rows of a table; the offset must not round them away."""
+        """Fit the transformers and return the cells (n, D) of the rows of a table.
+
+        Raise an error if adding the offset would round away a column.
+        """
         embedded = self._embed(table, rows)
         names = table.column_names if embedded.shape == rows.shape else None
         is_own = isinstance(self.transformer, RangeEmbedding | None)
         if not is_own:
-            _check_made(embedded, "The embedding", names)
-        self._ends = ends_of(embedded)
+            _check_output(
+                embedded, f"The output of embedding={self.transformer!r}", names
+            )
+        self._bounds = ends_of(embedded)
         keeps_shape = embedded.shape[1] == prod(table.shape)
         self._shape = table.shape if keeps_shape else embedded.shape[1:]
         tensors = namespace(embedded).reshape(embedded, (-1, *self._shape))
         where, advice = "after the embedding", None
         if self.transformer is None:
             where = f"in data passed to {self._caller}"
-            advice = "pass embedding='minmax'"
+            advice = "use embedding='minmax'"
         about = {"names": names, "numbers": table.row_numbers, "advice": advice}
         check_measures(tensors, f"Negative values {where}", self._offset, **about)
-        self._check_ends(names)
+        self._check_ranges(names)
         if not is_own:
-            self._check_back(rows[:1000], embedded[:1000])
+            self._check_inverse(rows[:1000], embedded[:1000])
         cells = embedded
         if self.reshaper is not None:
             cells = _plain(self.reshaper.fit_transform(tensors))
-            _check_made(cells, f"reshaper={self.reshaper!r}")
+            _check_output(cells, f"The output of reshaper={self.reshaper!r}")
         elif self.poset is None:
             cells = tensors
         self._cell_shape = tuple(cells.shape[1:])
@@ -177,71 +192,74 @@ class Embedding:
             self.transformer = RangeEmbedding(by_table).fit(rows)
             return self.transformer._embed(rows, out)
         self.transformer = clone(self.transformer)
-        # Scalers lose values that are small beside the range in single precision.
+        # In single precision, scalers lose values that are small relative to the range.
         double = rows.astype(np.float64, copy=False)
         return _plain(self.transformer.fit_transform(double))
 
-    def _check_ends(self, names):
-        offset, (low, high) = self._offset, map(to_host, self._ends)
+    def _check_ranges(self, names):
+        offset, (low, high) = self._offset, map(to_host, self._bounds)
         lost = (high > low) & (high + offset == low + offset)
         for j in np.flatnonzero(lost)[:1].tolist():
             raise ValueError(
-                f"Column {j if names is None else names[j]!r} spans "
-                f"{high[j] - low[j]:.3g} after the embedding, which offset={offset:g} "
-                "rounds away. Use embedding='minmax', or a smaller offset."
+                f"Column {j if names is None else names[j]!r} has the range "
+                f"{high[j] - low[j]:.3g} after the embedding, which is lost to "
+                f"rounding when offset={offset:g} is added. Use embedding='minmax' or "
+                "a smaller offset."
             )
 
-    def _check_back(self, rows, embedded):
+    def _check_inverse(self, rows, embedded):
         """Warn if the inverse of the embedding does not restore rows."""
         back = self._values(np.array(embedded, np.float64))
         error = np.sum((back - rows) ** 2)
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
-        # An inverse that does nothing, where the transformer does something again.
+        # The inverse is the identity although the transformer is not.
         is_idle = np.array_equal(back, embedded) and not np.allclose(
             _plain(self.transformer.transform(back)), back
         )
         if is_idle or not error <= 2 * spread:
             warn_user(
-                f"The way back from embedding={self.transformer!r} leads elsewhere: "
-                "rows come back as others, and new rows are as far off. "
-                "FunctionTransformer needs an inverse_func, such as np.expm1 beside "
-                "np.log1p."
+                f"inverse_transform of embedding={self.transformer!r} does not restore "
+                "training rows, so new rows have wrong values. Use a transformer with "
+                "an inverse. FunctionTransformer(np.log1p), for example, also needs "
+                "inverse_func=np.expm1."
             )
 
     def back(self, cells):
-        """Values (n, D) of cells, in double precision."""
+        """Convert cells to values (n, D) in double precision."""
         if self.reshaper is not None:
             tensors = namespace(cells).reshape(cells, (-1, *self._cell_shape))
             cells = _plain(self.reshaper.inverse_transform(tensors))
-            _check_made(cells, f"The way back from reshaper={self.reshaper!r}")
+            _check_output(cells, f"inverse_transform of reshaper={self.reshaper!r}")
         return self._values(flat(cells))
 
     def _values(self, embedded):
         if isinstance(self.transformer, RangeEmbedding):
             return self.transformer.inverse_transform(embedded)
-        # Cells may be negative by up to the offset. RangeEmbedding accepts these, and
-        # `extrapolation` limits them; other embeddings may not be defined there.
+        # Cells can be as low as minus the offset. RangeEmbedding accepts negative
+        # cells, and `extrapolation` bounds the values. The inverse of another embedding
+        # may not be defined for negative cells.
         embedded = at_least(embedded, 0.0)
         if self.transformer is not None:
             embedded = self._inverse(embedded)
         return flat(cast(embedded, widest(embedded)))
 
     def _inverse(self, embedded):
-        """Inverse; clipped to the range of the rows where it is not defined."""
+        """Compute the inverse; clip cells to the training range if it is not finite."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values = _plain(self.transformer.inverse_transform(embedded))
             lost = ~np.isfinite(values)
             if lost.any():
-                ends = np.clip(embedded, *self._ends)
-                values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
-                _check_made(values, f"The way back from embedding={self.transformer!r}")
+                clipped = np.clip(embedded, *self._bounds)
+                values[lost] = _plain(self.transformer.inverse_transform(clipped))[lost]
+                name = f"inverse_transform of embedding={self.transformer!r}"
+                _check_output(values, name)
         return values
 
 
-def _check_made(values, name, names=None):
-    """Refuse NaN and infinity that a user's transformer returns for finite rows."""
+def _check_output(values, name, names=None):
+    """Raise an error if a transformer returns NaN or infinity for finite rows."""
     with config_context(assume_finite=False):
-        advice = "Choose a transformer that is finite there and back."
+        advice = "Use a transformer with a finite output and a finite inverse."
         check_finite(values, name, names, advice=advice)
 
 

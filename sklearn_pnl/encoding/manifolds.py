@@ -1,6 +1,9 @@
-"""Local sub-manifolds: coordinates of a decoded row from its code or from near rows.
+"""Local sub-manifolds, which determine how a code is decoded (Algorithm 1).
 
-A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
+A local sub-manifold selects the coordinates of a decoded row that come from the code;
+the other coordinates come from near training rows. A local sub-manifold is a subclass
+of :class:`LocalManifold`. The names that ``local_manifold`` accepts are the keys of
+:data:`LOCAL_MANIFOLDS`.
 """
 
 from __future__ import annotations
@@ -22,27 +25,30 @@ ORDER = [COUNT, "array-like"]
 
 
 class LocalManifold(BaseEstimator):
-    """Base class of local sub-manifolds, with a set of elements "up to order ell'".
+    """Base class of local sub-manifolds.
+
+    The parameters select a set of elements of the poset, the elements up to the local
+    order. A subclass determines which coordinates of a decoded row come from the code.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=None
-        Order ell' of the set, or the interactions in it. None is the set of the base.
+        Local order, or a list of interactions. None uses the elements of the base.
 
     base : array-like, default=None
-        The elements of the set given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+        Elements of the set, which replace ``order``, in the form of the parameter
+        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells that ``order`` or ``base`` is meant in. None is
-        that of the base; any other has as many elements, in the same layout.
+        Partial order of the cells for ``order`` and ``base``. None uses the poset of
+        the base. Another poset must have the same number of elements.
 
     See Also
     --------
-    FiberManifold : The exact inverse of encoding.
-    ThetaManifold : The set of the paper.
-    EtaManifold : Expectations of near rows, theta of the code.
-    MixtureManifold : The path of the authors' program.
+    FiberManifold : Decode with the expectations of the code; inverse of encoding.
+    ThetaManifold : Decode on the set of the paper.
+    EtaManifold : Decode with the expectations of near rows.
+    MixtureManifold : Decode to the point at which the authors' program stops.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -62,68 +68,81 @@ class LocalManifold(BaseEstimator):
         self.base = base
         self.poset = poset
 
-    # Whether near rows are averaged in theta, as a geometric mean, instead of in eta.
+    # Whether the mean of the near rows is the geometric mean (the mean in theta), not
+    # the arithmetic mean (the mean in eta).
     geometric = False
-    # Whether expectations on the matched set are those of the code.
+    # Whether the decoded row has the expectations of the code on the matched set.
     keeps_code = True
 
     @property
     def reduces(self) -> bool:
-        """Whether it says which elements are up to ell', instead of the base."""
+        """Whether the parameters select a set other than the elements of the base."""
         return any(v is not None for v in (self.order, self.base, self.poset))
 
     def local_mask(self, poset: PosetProtocol, default: NDArray) -> NDArray:
-        """Elements up to order ell' on a poset; ``default`` are those of the base."""
+        """Return the mask of the elements up to the local order.
+
+        ``default`` is the mask of the base.
+        """
         if self.order is None and self.base is None:
             return default.reshape(poset.shape)
         return free_mask(poset, self.order, self.base)
 
     def matched(self, low: NDArray) -> NDArray | None:
-        """Elements whose expectations are matched; ``low`` are those up to ell'."""
+        """Return the mask of the elements whose expectations are matched, or None.
+
+        ``low`` is the mask of the elements up to the local order. None means that
+        ``project_from_code`` does not call ``project``.
+        """
         return low
 
     def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
-        """Distributions q and residuals from codes ``w`` and means of near rows ``r``.
+        """Compute decoded distributions and residuals.
 
-        q = Proj_D(w), with D through ``r``: ``project(target, reference)`` solves for
-        the eta of the target on the matched set and the theta of the reference off it.
+        ``w`` contains the points of the codes and ``r`` the means of the near rows.
+        ``project(target, reference)`` returns the distributions that have the
+        expectations of the target on the matched set, and the natural parameters of the
+        reference elsewhere.
         """
+        # q = Proj_D(w), where D contains r.
         return project(w, r)
 
 
 class FiberManifold(LocalManifold):
-    """The fibre over the code: ``min KL(q, r)`` with all expectations of the code.
+    """Decode to the row with the expectations of the code that is nearest to near rows.
 
-    With the set of the base, the exact inverse of encoding: a decoded row has the code
-    that it was decoded from, and a row's own code, with that row as the only neighbour,
-    gives back the row.
+    The decoded row minimises the KL divergence to the mean of the near rows, subject to
+    the expectations (marginals) of the code up to the local order. With the default
+    order, decoding is the exact inverse of encoding: the decoded row has the code from
+    which it was decoded. If a training row is the only neighbour, the code of the row
+    is decoded to the row.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=None
-        Order ell' of the set, or the interactions in it. None is the set of the base.
+        Local order, or a list of interactions. None uses the elements of the base.
 
     base : array-like, default=None
-        The elements of the set given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+        Elements of the set, which replace ``order``, in the form of the parameter
+        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells that ``order`` or ``base`` is meant in. None is
-        that of the base; any other has as many elements, in the same layout.
+        Partial order of the cells for ``order`` and ``base``. None uses the poset of
+        the base. Another poset must have the same number of elements.
 
     See Also
     --------
-    ThetaManifold : The set of the paper.
-    EtaManifold : Expectations of near rows, theta of the code.
-    MixtureManifold : The path of the authors' program.
-    BackwardProjector : Encoding and decoding.
+    ThetaManifold : Decode on the set of the paper.
+    EtaManifold : Decode with the expectations of near rows.
+    MixtureManifold : Decode to the point at which the authors' program stops.
+    BackwardProjector : Encode rows and decode codes.
 
     References
     ----------
     S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
-    coordinates: why the solution exists and is unique).
+    coordinates: the solution exists and is unique).
 
     Examples
     --------
@@ -140,34 +159,32 @@ class FiberManifold(LocalManifold):
 
 
 class ThetaManifold(LocalManifold):
-    r"""The paper's M*_ell(N): theta of the neighbours up to ell', the rest free.
+    """Decode on the set of the paper, with the natural parameters of near rows.
 
-    .. math:: \theta_q(x) = \frac{1}{k} \sum_{i \in N} \theta_i(x)
-              \text{ for } x \text{ of order} \le \ell' .
-
-    Equation 2. The mean of theta is that of a geometric mean of the neighbours. The
-    point of the set that minimises ``KL(w, q)`` keeps the expectations eta of the code
-    w beyond ell': a closed form where these elements are an up-set.
+    Up to the local order, the decoded row has the mean natural parameters (theta) of
+    the near rows (equation 2 of the paper). The geometric mean of the near rows has the
+    same parameters. Beyond the local order, the row has the expectations of the code.
+    The row has a closed form if the elements beyond the local order are an up-set.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=None
-        Order ell' of the set, or the interactions in it. None is the set of the base.
+        Local order, or a list of interactions. None uses the elements of the base.
 
     base : array-like, default=None
-        The elements of the set given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+        Elements of the set, which replace ``order``, in the form of the parameter
+        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells that ``order`` or ``base`` is meant in. None is
-        that of the base; any other has as many elements, in the same layout.
+        Partial order of the cells for ``order`` and ``base``. None uses the poset of
+        the base. Another poset must have the same number of elements.
 
     See Also
     --------
-    FiberManifold : The exact inverse of encoding.
-    EtaManifold : Expectations of near rows, theta of the code.
-    MixtureManifold : The path of the authors' program.
-    BackwardProjector : Encoding and decoding.
+    FiberManifold : Decode with the expectations of the code; inverse of encoding.
+    EtaManifold : Decode with the expectations of near rows.
+    MixtureManifold : Decode to the point at which the authors' program stops.
+    BackwardProjector : Encode rows and decode codes.
 
     References
     ----------
@@ -188,35 +205,36 @@ class ThetaManifold(LocalManifold):
     geometric = True
 
     def matched(self, low: NDArray) -> NDArray:
-        """Elements beyond ell': D = {q: theta_q = theta_r up to ell'}.
-
-        Beyond it theta is free, and q = Proj_D(w) has the eta of w.
-        """
+        """Return the mask of the elements beyond the local order."""
+        # D = {q: theta_q = theta_r up to ell'}. Beyond ell' theta is free, and
+        # q = Proj_D(w) has the eta of w.
         return ~low
 
 
 class EtaManifold(LocalManifold):
-    """Expectations of the neighbours up to ell', theta of the code beyond.
+    """Decode with the mean expectations of near rows up to the local order.
+
+    Beyond the local order, the decoded row has the natural parameters of the code.
 
     Parameters
     ----------
     order : int or list of tuple of int, default=None
-        Order ell' of the set, or the interactions in it. None is the set of the base.
+        Local order, or a list of interactions. None uses the elements of the base.
 
     base : array-like, default=None
-        The elements of the set given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+        Elements of the set, which replace ``order``, in the form of the parameter
+        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
 
     poset : TensorPoset or Poset, default=None
-        The order between the cells that ``order`` or ``base`` is meant in. None is
-        that of the base; any other has as many elements, in the same layout.
+        Partial order of the cells for ``order`` and ``base``. None uses the poset of
+        the base. Another poset must have the same number of elements.
 
     See Also
     --------
-    FiberManifold : The exact inverse of encoding.
-    ThetaManifold : The set of the paper.
-    MixtureManifold : The path of the authors' program.
-    BackwardProjector : Encoding and decoding.
+    FiberManifold : Decode with the expectations of the code; inverse of encoding.
+    ThetaManifold : Decode on the set of the paper.
+    MixtureManifold : Decode to the point at which the authors' program stops.
+    BackwardProjector : Encode rows and decode codes.
 
     Examples
     --------
@@ -234,32 +252,38 @@ class EtaManifold(LocalManifold):
     def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`: the code and the mean change places."""
+        """Project with the mean of the near rows as target and the code as reference.
+
+        :class:`LocalManifold` describes the parameters.
+        """
         return project(r, w)
 
 
 class MixtureManifold(LocalManifold):
-    """``(1 - step) w + step r``: a point of the m-geodesic from code to neighbours.
+    """Decode to a weighted mean of the point of the code and the near rows.
 
-    The natural gradient flow of the authors' program runs along it until it stops.
+    The natural gradient of the authors' program moves from the point of the code
+    towards the mean of the near rows, and stops before the mean.
 
     Parameters
     ----------
     step : float, default=0.98
-        Position between the code (0) and the mean of the neighbours (1). The notes say
-        where that program stops.
+        Weight of the mean of the near rows. A larger value brings the decoded row
+        closer to the mean: 0 returns the point of the code, and 1 the mean. The notes
+        list the positions at which the authors' program stops.
 
     See Also
     --------
-    FiberManifold : The exact inverse of encoding.
-    ThetaManifold : The set of the paper.
-    EtaManifold : Expectations of near rows, theta of the code.
-    BackwardProjector : Encoding and decoding.
+    FiberManifold : Decode with the expectations of the code; inverse of encoding.
+    ThetaManifold : Decode on the set of the paper.
+    EtaManifold : Decode with the expectations of near rows.
+    BackwardProjector : Encode rows and decode codes.
 
     Notes
     -----
-    With k neighbours and the learning rate lr, T steps of the natural gradient of the
-    authors' program end at ``1 - (1 - lr / k)^T``. A residual decides T. Measured:
+    After T steps with learning rate lr and k neighbours, the authors' program is at
+    the position ``1 - (1 - lr / k) ** T``. The program stops when a residual is small.
+    The program stopped at the following positions:
 
     ======  ====  ======
     lr      k     step
@@ -294,13 +318,16 @@ class MixtureManifold(LocalManifold):
         self.step = step
 
     def matched(self, low: NDArray) -> NDArray | None:
-        """Empty: the solution has a closed form."""
+        """Return None, because the solution has a closed form."""
         return None
 
     def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
+        """Return the weighted means and residuals of 0.
+
+        :class:`LocalManifold` describes the parameters.
+        """
         return (1 - self.step) * w + self.step * r, filled(0.0, w.shape[0], w)
 
 
@@ -318,7 +345,7 @@ LOCAL_MANIFOLD = [StrOptions(set(LOCAL_MANIFOLDS)), LocalManifold]
 
 
 def as_local_manifold(value):
-    """The object that a parameter ``local_manifold`` stands for, checked."""
+    """Return the object that ``local_manifold`` selects, with checked parameters."""
     if isinstance(value, str):
         return LOCAL_MANIFOLDS[value]()
     value._validate_params()

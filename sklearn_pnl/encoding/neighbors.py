@@ -1,10 +1,12 @@
-"""Nearest training rows of codes, and decoding through them.
+"""Search for the training rows nearest to codes, and decoding with near rows.
 
 ``KL(w, w_i) = psi_i - psi_w - <eta_w, theta_i - theta_w>`` depends on the training row
-by an inner product alone, so that its nearest neighbours are those of Euclid in one
-more dimension, and scikit-learn's :class:`~sklearn.neighbors.NearestNeighbors` finds
-them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows and
-``queries(codes)``, whose Euclidean order is that of nearness, and ``distances``.
+only by an inner product. The neighbours in KL divergence are therefore Euclidean
+neighbours in one more dimension, which
+:class:`~sklearn.neighbors.NearestNeighbors` finds. A metric is an entry of
+:data:`METRICS` with the ``points`` of the training rows, the ``queries`` of codes and
+``distances``. The Euclidean distances between points and queries have the same order as
+the metric. :class:`TrainingRows` combines a metric, a search and a codec.
 """
 
 from functools import cached_property, partial
@@ -42,44 +44,46 @@ from .._utils.validation import warn_unconverged
 from ..frames.categories import Indicators, typical_deviation
 
 # Queries that a thread of scikit-learn's brute-force search compares with the points at
-# once. With fewer than four such chunks of queries for each thread, the threads share
+# once. With fewer than four chunks of queries for each thread, the threads share
 # the points instead of the queries. Which of several points at the distance of the last
 # neighbour are found then depends on the number of threads. A search therefore starts
 # one thread for each four chunks of queries, and a small search starts none.
-# A small search would also wait for threads that get no core. With other processes on
-# both cores of a machine, searches among 100, 300, 1,000 and 2,000 points of 64 columns
-# took 0.6, 35, 50 and 160 ms in one thread and 27, 540, 720 and 1,180 ms in two.
+# A small search in several threads would also wait for threads that get no core.
 _CHUNK = 128
 
 
 class KLMetric:
-    r"""Points whose Euclidean order is that of ``KL(w, w_i)``, exactly.
+    r"""Points whose Euclidean distances have the order of ``KL(w, w_i)``.
 
-    A maximum inner product search made one of nearest neighbours by one coordinate more
-    (Bachrach et al., RecSys 2014), about the mean code and in its Fisher metric.
+    One additional coordinate turns a search for the largest inner product into a search
+    for nearest neighbours (Bachrach et al., RecSys 2014). Points are centred at the
+    mean code and scaled by the Fisher metric at the mean code.
 
-    Only ``M_i - <eta_w, theta_i>`` of the divergence depends on the training point,
-    with ``M`` the mass. With ``a = eta_w - eta_0`` and ``b_i = theta_i - theta_0``,
-    from the mean code 0, and ``c_i = KL(w_0, w_i)`` it is ``c_i - <a, b_i>`` but for
-    what the query decides. With ``F`` a factor of the metric at the mean and K just
-    large enough for the root to be real,
+    Let 0 denote the mean code, and let ``a = eta_w - eta_0``,
+    ``b_i = theta_i - theta_0`` and ``c_i = KL(w_0, w_i)``. The divergence
+    ``KL(w, w_i)`` is ``c_i - <a, b_i>`` plus a term that depends only on the query w.
+    If ``F F'`` is the Fisher metric at the mean, and K is just large enough for a real
+    root,
 
     .. math:: | (F^{-1} a, 0) - (F' b_i, \sqrt{2 c_i - |F' b_i|^2 + K}) |^2
               = 2 (c_i - \langle a, b_i \rangle) + |F^{-1} a|^2 + K .
 
-    Near the mean the root is small, and the distance that of the Fisher metric.
+    Near the mean, the root is small, and the distance is the distance in the Fisher
+    metric.
 
     Parameters
     ----------
     codec : Codec
+        Codec of the codes.
     coordinates : ndarray of shape (n, m)
-        Of the training points.
+        Coordinates of the training rows.
     masses : ndarray of shape (n,)
-        Of the training points.
+        Masses of the training rows.
 
     Attributes
     ----------
     points : ndarray of shape (n, m + 1)
+        Points of the training rows.
     """
 
     def __init__(self, codec, coordinates, masses):
@@ -94,18 +98,18 @@ class KLMetric:
         factor = codec.base.metric_factor(to_host(centre)[0], codec.with_mass)
         self._factor = floats_like(factor, coordinates)
         parts, total = [], xp.sum(centre)
-        # Temporaries of a few rows stay in cache.
+        # The temporary arrays of a few rows stay in cache.
         step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(coordinates) else 1)
         for rows in slices(n, max(1, step // centre.shape[1])):
             offsets = coordinates[rows, :] - mean
             divergence = masses[rows] - total - offsets @ self._eta[0, :]
-            # A difference of masses, of which half of the digits or more are lost here.
+            # A small difference of masses has lost half of its digits or more.
             close = np.flatnonzero(to_host(divergence < 1e-7 * total))
             exact = _kl_of_energies(centre, codec.base.energy(take(offsets, close)))
             (divergence,) = replaced((divergence,), close, (exact,))
             along = xp.multiply if self._factor.ndim == 1 else xp.matmul
             offsets = along(offsets, self._factor)
-            # The coordinates that normalising fixes do not depend on the query.
+            # The coordinates that normalisation fixes do not depend on the query.
             offsets[:, : codec.n_fixed] = 0
             parts.append((offsets, 2 * divergence - row_dots(offsets, offsets)))
         offsets, remainder = map(concat, zip(*parts, strict=True))
@@ -113,7 +117,7 @@ class KLMetric:
         self.points = concat([offsets, last[:, None]], axis=1)
 
     def queries(self, codes):
-        """Points of codes: their nearest ``points`` are nearest in KL."""
+        """Compute the points of codes; the nearest ``points`` are nearest in KL."""
         step = self._codec.encoded_at_once
         if codes.shape[0] <= step:
             return self._queries(codes)[0]
@@ -131,7 +135,7 @@ class KLMetric:
         return (concat([eta, filled(0.0, (eta.shape[0], 1), eta)], axis=1),)
 
     def distances(self, codes, neighbors):
-        """``KL(w, w_i)`` (n, k) of a block of codes to k of the points, in nats."""
+        """Compute ``KL(w, w_i)`` (n, k) of a block of codes to k points, in nats."""
         n, k = neighbors.shape
         coordinates, energy = self._codec.coordinates(codes), self._codec.base.energy
         xp, each = namespace(coordinates), np.repeat(np.arange(n), k)
@@ -142,17 +146,17 @@ class KLMetric:
 
 
 class EuclideanMetric:
-    """Codes as they are: distance in theta. As :class:`KLMetric`."""
+    """Codes as points, for the Euclidean distance; see :class:`KLMetric`."""
 
     def __init__(self, codec, coordinates, masses):
         self.points = codec.codes(coordinates)
 
     def queries(self, codes):
-        """The codes."""
+        """Return the codes."""
         return codes
 
     def distances(self, codes, neighbors):
-        """Euclidean distances (n, k) of a block of codes to k of the points."""
+        """Compute Euclidean distances (n, k) of a block of codes to k points."""
         (n, k), xp = neighbors.shape, namespace(codes)
         near = take(self.points, neighbors.reshape(-1))
         away = near - take(codes, np.repeat(np.arange(n), k))
@@ -169,14 +173,16 @@ class TrainingRows:
     Parameters
     ----------
     codec : Codec
+        Codec of the rows.
     rows : ndarray of shape (n, D)
-        Empty, but of their type, if the codec does not need them.
+        Training rows, or an empty array of the same dtype if the codec does not need
+        the rows.
     encoded : Encoded
-        The rows as the codec encoded them.
+        Result of the codec for the rows.
     metric : {"kl", "euclidean"}
-        Nearness of codes, a key of `METRICS`.
+        Distance between codes, a key of :data:`METRICS`.
     labels : ndarray of int of shape (n, n_categorical), default=None
-        Categories of the rows, which enter the distances.
+        Category codes of the rows, which contribute to the distances.
     """
 
     def __init__(self, codec, rows, encoded, metric, labels=None):
@@ -202,34 +208,33 @@ class TrainingRows:
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
-        """The k rows (n, k) nearest to each code; see :class:`PointSearch`."""
+        """Find the k rows (n, k) nearest to each code; see :class:`PointSearch`."""
         queries = self._metric.queries(codes)
         return self._search.nearest(queries, k, among, like, n_jobs)
 
     def distances(self, codes, neighbors, n_jobs=None):
-        """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
+        """Compute KL(w, w_i) in nats or Euclidean distances of codes to rows (n, k)."""
         step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
         return map_blocks(
             self._metric.distances, codes, neighbors, step=step, n_jobs=n_jobs
         )[0]
 
     def mean(self, neighbors):
-        """Mean distributions (n, D) of rows (n, k)."""
+        """Compute mean distributions (n, D) of the rows with indices (n, k)."""
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
     def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
-        """Rows (n, D) of codes: each projected on what its neighbours give.
+        """Decode codes to rows (n, D) by projection on the local sub-manifolds.
 
-        That is ``M*_ell(N)`` or one of its relatives: the local manifold of the codec
-        says which, and the mean of the neighbours gives it, made block by block. Warns
-        if some rows did not converge.
+        Codes are decoded in blocks. A warning is issued if some projections did not
+        converge.
         """
         codec, rows = self.codec, self.rows
         if weights is None:
             weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         if not codec.needs_rows:
-            # A single pass over memory, which threads do not speed up.
+            # Threads do not speed up a single pass over memory.
             rows, n_jobs = rows[:0, ...], None
         decode = partial(codec.decode, rows=rows, masses=self.masses)
         given, step = (codes, neighbors, weights), codec.decoded_at_once
@@ -239,7 +244,7 @@ class TrainingRows:
         return rows
 
     def decoded(self):
-        """Decode the rows (n, D) from their own codes."""
+        """Decode the training rows (n, D) from their codes."""
         if self.codec.needs_rows:
             return 1 * self.rows
         neighbors = np.arange(self.codes.shape[0])[:, None]
@@ -247,16 +252,17 @@ class TrainingRows:
 
 
 class PointSearch:
-    """Search for the nearest of some points.
+    """Search for the points nearest to queries.
 
     Parameters
     ----------
     points : ndarray of shape (m, d)
-    labels : ndarray of int of shape (m, c) or None
-        Category codes.
+        Points.
+    labels : ndarray of int of shape (m, c), default=None
+        Category codes of the points.
     deviation : float, default=None
-        Distance for which a category that differs counts; None for the typical
-        deviation of the points.
+        Distance between two different categories. None uses the typical deviation of
+        the points.
     """
 
     def __init__(self, points, labels=None, deviation=None):
@@ -274,14 +280,16 @@ class PointSearch:
 
     @one_blas_thread()
     def nearest(self, queries, k, among=None, like=None, n_jobs=None):
-        """Numbers (n, k) of the points nearest to queries, of some points or all.
+        """Find the indices (n, k) of the points nearest to queries.
 
         The neighbours of a query are in ascending order of distance, and neighbours at
-        the same distance are in the order of their numbers. The same neighbours are
-        found with every number of threads and in every process, also if more points
-        than needed are at the distance of the last neighbour. Queries have the
-        categories of the points ``like``; None is none, which are as far from all
-        others.
+        the same distance are in ascending order of their indices. The result does not
+        depend on the number of threads or on the process, also if more points than
+        needed are at the distance of the last neighbour.
+
+        ``among`` restricts the search to some points. Queries have the categories of
+        the points ``like``. If ``like`` is None, queries have no categories and are
+        equally far from all categories.
         """
         if self._indicators is None:
             queries = _with_some_column(queries)
@@ -295,7 +303,7 @@ class PointSearch:
 
 
 def _new_search(points):
-    """Search for the points nearest to others: scikit-learn's, or on a device."""
+    """Return a search of scikit-learn, a sparse search or a search on a device."""
     if is_foreign(points):
         return DeviceSearch(points)
     if issparse(points):
@@ -320,21 +328,23 @@ class BruteSearch:
 
 
 class DeviceSearch:
-    """Nearest points by all distances at once, on the device that has the points.
+    """Brute-force search for nearest points on the device of the points.
 
-    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked.
+    The method :meth:`kneighbors` has the meaning of the method of
+    :class:`~sklearn.neighbors.NearestNeighbors`.
     """
 
     def __init__(self, points):
         self._points, self._squares = points, row_dots(points, points)
 
     def kneighbors(self, queries, k):
-        """Distances and numbers (n, k) of the nearest points, on the host."""
+        """Return distances and indices (n, k) of the nearest points on the host."""
         m, queries = self._points.shape[0], cast(queries, self._points.dtype)
         at_once = max(1, BLOCK_CELLS * DEVICE_BLOCKS // m)
         near = [self._near(queries[q, :], k) for q in slices(queries.shape[0], at_once)]
         near = np.concatenate(near)
-        # Squares of long points lose digits, so that these few are measured again.
+        # Squared norms of long points lose digits, so that the distances of the found
+        # points are computed again.
         each = np.repeat(np.arange(len(near)), k)
         away = take(self._points, near.reshape(-1)) - take(queries, each)
         distances = np.sqrt(to_host(row_dots(away, away))).reshape(near.shape)
@@ -343,28 +353,31 @@ class DeviceSearch:
         return tuple(np.take_along_axis(each, order, axis=1) for each in found)
 
     def _near(self, queries, k):
-        xp, numbers = namespace(queries), []
+        xp, indices = namespace(queries), []
         distances = self._squares - 2 * (queries @ self._points.T)
         every = like(np.arange(distances.shape[1]), queries)
         for _ in range(k):
             nearest = xp.argmin(distances, axis=1)
             distances = xp.where(every == nearest[:, None], np.inf, distances)
-            numbers.append(to_host(nearest))
-        return np.column_stack(numbers)
+            indices.append(to_host(nearest))
+        return np.column_stack(indices)
 
 
 class SparseSearch:
-    """Nearest sparse points by the products of cells that are not 0.
+    """Search for nearest sparse points by products of non-zero cells.
 
-    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked; for two
-    sparse points that would compare all pairs of their cells.
+    For sparse arrays, the search of scikit-learn is slower, because it compares all
+    pairs of cells of two points.
     """
 
     def __init__(self, points):
         self._across, self._squares = points.T.tocsr(), _squares(points)
 
     def kneighbors(self, queries, k):
-        """Squared distances, numbers (n, k) of the nearest points; ties by number."""
+        """Return squared distances and indices (n, k) of the nearest points.
+
+        Points at the same distance are in ascending order of their indices.
+        """
         at_once = max(1, 8 * BLOCK_CELLS // len(self._squares))
         found = [self._near(queries[q], k) for q in slices(queries.shape[0], at_once)]
         return tuple(map(np.concatenate, zip(*found, strict=True)))
@@ -375,7 +388,7 @@ class SparseSearch:
         away += self._squares
         away += _squares(queries)[:, None]
         kth = np.partition(away, k - 1, axis=1)[:, [k - 1]]
-        # All points as near as the k-th: by rows, and in each by number.
+        # Points at the distance of the k-th neighbour are sorted by index.
         row, point = np.nonzero(away <= kth)
         distance = away[row, point]
         order = np.lexsort((point, distance, row))
@@ -389,9 +402,10 @@ def _squares(points):
 
 
 def _kneighbors(search, queries, k, n_jobs):
-    """Numbers (n, k) of the points nearest to queries, ascending; ties by number.
+    """Find the indices (n, k) of the points nearest to queries, in ascending order.
 
-    A search leaves ties in an order that depends on the number of its queries.
+    Points at the same distance are sorted by index, because a search returns them in an
+    order that depends on the number of queries.
     """
     distances, near = _search_by(search, queries, k, n_jobs)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
@@ -418,12 +432,12 @@ def _search_by(search, queries, k, n_jobs):
 
 
 def _with_some_column(points):
-    """Points, with a constant column if they have none, as codes of one cell."""
+    """Add a constant column to points without columns (codes of one cell)."""
     return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
 
 
 def _kl_of_energies(measure, energy):
-    """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
+    """Compute ``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)`` without cancellation."""
     xp = namespace(energy)
     terms = xp.expm1(energy)
     terms -= energy

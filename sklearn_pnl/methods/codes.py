@@ -1,10 +1,13 @@
-"""Algorithm 2 of the paper (appendix B): from training rows to new ones, in batches.
+"""The method "codes", Algorithm 2 of the paper (appendix B): sample rows in batches.
 
-1. encode all rows         w_i = Enc(x_i)            `Codes.fit`
-2. draw new codes          w* near the w_i           `KernelDraws._start`, ...
-3. neighbours of each      N, nearest or mixed       `Draws.start`
-4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
-5. back to columns of X                              `Embedding.back`
+1. Encode all rows             w_i = Enc(x_i)            `Codes.fit`
+2. Draw new codes              w* near the w_i           `KernelDraws._start`, ...
+3. Find the neighbours N       nearest, or both parents  `Draws.start`
+4. Decode by Algorithm 1       x* = phi^-1(Proj_D(w*))   `Codec.decode`
+5. Convert to columns of X                               `Embedding.back`
+
+:class:`Codes` holds the parameters and fits; :class:`CodeSource`, which ``Codes.fit``
+returns, contains the encoded rows of one class and yields batches of new rows.
 """
 
 from __future__ import annotations
@@ -52,79 +55,81 @@ from .lines import reflect
 from .source import Batch, Source
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
-# Codes drawn and looked up at once: rounding and the order of near-ties must not depend
-# on the sizes of batches.
+# Number of codes that are drawn and searched together. The number is fixed, because
+# rounding and the order of near-ties must not depend on the batch size.
 DRAWN_AT_ONCE = 2**12
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
 
 class Codes(ObjectsByName, BaseEstimator):
-    """Encode rows by KL projection, draw codes near theirs, and decode these.
+    r"""Encode rows by KL projection, draw new codes and decode the new codes.
 
-    The method of the paper, and of rows of more axes: :class:`PNLAugmenter` with
-    ``method="codes"``. Rows become positive tensors, that is points of a log-linear
-    model. ``fit`` encodes them by projection on the base, new codes are drawn near
-    theirs, and each is decoded by projection on a local sub-manifold of near rows
-    (:class:`BackwardProjector` says how).
+    This is the method of the paper, and the default for images and other rows with
+    several axes. ``fit`` reads rows as positive tensors and encodes each row by
+    projection on a log-linear model, the base. New codes are drawn near the codes of
+    the training rows. :class:`BackwardProjector` describes how a code is decoded to a
+    row that resembles near training rows.
 
     Parameters
     ----------
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        The base: order ell of the interactions between modes that a code keeps, or
-        those listed. None keeps all: the code is the whole row. A
-        :class:`ManyBodyProjector`, which is cloned, says with which base, poset,
-        offset, mass and tolerance rows are encoded; else these are ``offset`` and
-        ``with_mass``, and the defaults. For rows of one axis modes are the prime
-        factors of their length.
+        Largest order of the interactions between modes in a code, or a list of
+        interactions. A larger order makes the code longer. None reduces nothing: the
+        code contains the complete row. The modes of rows with one axis are the prime
+        factors of their length. Pass a :class:`ManyBodyProjector`, which is cloned, to
+        set the base, poset, offset, mass and tolerance.
 
     offset : float, default=1.0
-        Added to all cells before rows are encoded.
+        Value added to every cell before encoding, in units of the embedded rows. A
+        larger offset brings new rows closer to straight lines between rows.
 
     with_mass : bool, default=True
-        Whether codes carry the sum of the row; else a new row has the mean sum of its
-        parents.
+        Whether the code contains the sum of the row. If False, a new row has the mean
+        sum of its parents.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
             default="fiber"
-        How codes are decoded; see :class:`BackwardProjector`.
+        Convex problem that decodes a code; see :class:`BackwardProjector`.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
-        How codes are drawn: between near rows with noise
-        (:class:`~sklearn_pnl.methods.MixupDraws`) or without ("interpolation",
-        ``MixupDraws(noise=0)``), from a kernel density estimate as in the paper
-        (:class:`~sklearn_pnl.methods.KernelDraws`), or from an estimator with ``fit``
-        and ``sample``, which is cloned (:class:`~sklearn_pnl.methods.DensityDraws`). A
-        grid over ``draws__noise`` needs an object, ``draws=MixupDraws()``.
+        Distribution of the new codes. "mixup" draws codes between near rows with noise
+        (:class:`~sklearn_pnl.methods.MixupDraws`), and "interpolation" without noise.
+        "kde" uses a kernel density estimate, as in the paper
+        (:class:`~sklearn_pnl.methods.KernelDraws`). An estimator with ``fit`` and
+        ``sample`` is cloned and fitted to the codes
+        (:class:`~sklearn_pnl.methods.DensityDraws`). A grid search over
+        ``draws__noise`` requires an object: ``draws=MixupDraws()``.
 
     reshaper : {"auto", "prime"}, transformer or None, default="auto"
-        From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`, padding
-        with the mean of the row; None keeps the shape of the rows. "auto" is "prime"
-        where codes are reduced without a poset, else None.
+        Transformer from rows to tensors, with an inverse. "prime" uses
+        :class:`PrimeFactorReshaper` and pads with the mean of the row. None keeps the
+        shape of the rows. "auto" uses "prime" if codes are reduced and no poset is
+        given, and None otherwise.
 
     embedding : {"minmax", "minmax-table"}, transformer or None, default="minmax"
-        From values to non-negative values and back. "minmax" maps each feature to
-        [0, 1]; "minmax-table" maps all features by one minimum and one maximum of the
-        whole table. None leaves non-negative data, such as pixels or spectra, as they
-        are. A transformer gets rows flattened to 2-D, and codes are those of its
-        output.
+        Transformer to non-negative values, with an inverse. "minmax" scales each
+        feature to [0, 1]. "minmax-table" scales all features by the minimum and the
+        maximum of the table. None uses non-negative data (pixels, spectra) without
+        scaling. A transformer receives rows flattened to 2-D, and its output is
+        encoded.
 
     Attributes
     ----------
     order_ : int, list of tuple of int or None
-        The order used; None where the code is the whole row.
+        The order used. None if the code contains the complete row.
 
     poset_ : TensorPoset or Poset
-        The order between the cells that rows were laid out on.
+        Partial order of the cells.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Elements whose theta makes up the code, without the bottom; all of them where
-        nothing is reduced.
+        Mask of the elements whose natural parameters form the code, without the bottom.
+        All True if nothing is reduced.
 
     embedding_, reshaper_ : transformer or None
-        Fitted, where there are any.
+        Fitted transformers.
 
     draws_ : Draws
-        Fitted.
+        Fitted distribution of the new codes.
 
     codes_ : ndarray of shape (n, n_params_)
         Codes of the training rows.
@@ -133,12 +138,28 @@ class Codes(ObjectsByName, BaseEstimator):
         Length of a code.
 
     n_iter_ : int
-        Most Newton steps that encoding a row took; at least 1.
+        Largest number of Newton steps over the training rows. A closed form counts as
+        1.
 
     See Also
     --------
-    Lines : Rows on straight lines, without codes.
-    BackwardProjector : Encoding and decoding.
+    Lines : Draw rows on straight lines, without codes.
+    BackwardProjector : Encode rows and decode codes as a transformer.
+
+    Notes
+    -----
+    The symbols are the symbols of the paper. :math:`\phi` maps a row x to the
+    distribution :math:`p = (x + \text{offset}) / \text{mass}` on the cells. A
+    distribution has natural parameters :math:`\theta` and expectations :math:`\eta`.
+    The base :math:`B` contains the distributions with :math:`\theta = 0` beyond order
+    :math:`\ell`, and the code of a row is :math:`\theta` of
+
+    .. math:: w = \text{Proj}_B(p) = \arg\min_{q \in B} KL(p, q) ,
+
+    which has the same :math:`\eta` as p up to order :math:`\ell`. A new code
+    :math:`w^*` with the neighbours N is decoded to
+    :math:`\phi^{-1}(\text{Proj}_D(w^*))`, where D is the local sub-manifold of N. For
+    ``local_manifold="theta"``, D is the set :math:`M^*_{\ell}(N)` of equation 2.
 
     References
     ----------
@@ -171,7 +192,7 @@ class Codes(ObjectsByName, BaseEstimator):
         "local_manifold": MANIFOLDS_WRITTEN,
         "reshaper": dict.fromkeys(["auto", "prime"], "PrimeFactorReshaper()"),
     }
-    # Whether rows may have missing cells.
+    # Decoding requires complete training rows.
     allows_missing = False
 
     def __init__(
@@ -195,33 +216,34 @@ class Codes(ObjectsByName, BaseEstimator):
 
     @classmethod
     def paper(cls, order: OrderLike = 1, **settings: Any) -> Self:
-        """The settings of the authors' program; ``method="paper"`` is this at order 1.
+        """Return the method with the settings of the authors' program.
 
-        The offset 1e-5 of its embedding, kernel density of bandwidth .05, and the point
-        of the m-geodesic from the code to the mean of its neighbours at which its
-        natural gradient stops (Hu and Sugiyama, ICLR 2026, appendix C.1). That point
-        depends on the number of neighbours and on the learning rate:
-        :class:`~sklearn_pnl.encoding.MixtureManifold` has a table, and
-        ``Codes.paper(local_manifold=MixtureManifold(step=0.95))`` sets it.
-        ``Codes.paper(local_manifold="theta")`` decodes on the set that equation 2
-        prints.
+        ``method="paper"`` of the estimators is the same as ``Codes.paper(order=1)``.
+        The settings are an offset of 1e-5, a kernel density with bandwidth 0.05, and
+        decoding by :class:`~sklearn_pnl.encoding.MixtureManifold` (Hu and Sugiyama,
+        ICLR 2026, appendix C.1). A code is then decoded to the point at which the
+        authors' natural gradient stops. The point depends on the number of neighbours
+        and on the learning rate; to change the point, pass for example
+        ``local_manifold=MixtureManifold(step=0.95)``.
+        ``Codes.paper(local_manifold="theta")`` decodes by equation 2 of the paper.
 
-        Two settings of the authors' notebooks for tables are not among these: one
-        minimum and one maximum of the whole table, ``embedding="minmax-table"``, and
-        ascending factors, such as (2, 2, 3, 5) for 60 features,
-        ``reshaper=PrimeFactorReshaper(factor_order="ascending")``. The settings here
-        scale each feature by its own range, and lay 60 features out as (5, 3, 2, 2).
+        Two settings of the authors' notebooks for tables differ from this method. The
+        notebooks scale all features by one minimum and one maximum
+        (``embedding="minmax-table"``), and use ascending factors, for
+        example (2, 2, 3, 5) for 60 features
+        (``reshaper=PrimeFactorReshaper(factor_order="ascending")``).
 
         Parameters
         ----------
         order : int, list of tuple of int or None, default=1
-            The base.
+            Largest order of the interactions in a code.
         **settings
-            Parameters that differ from these, by name.
+            Other parameters of :class:`Codes`, which replace the settings.
 
         Returns
         -------
         method : Codes
+            Unfitted method.
 
         Examples
         --------
@@ -241,7 +263,7 @@ class Codes(ObjectsByName, BaseEstimator):
 
     @property
     def positive_only(self) -> bool:
-        """Whether rows may not be negative."""
+        """Whether negative rows are rejected."""
         return self.embedding is None
 
     def fit(
@@ -253,40 +275,44 @@ class Codes(ObjectsByName, BaseEstimator):
         n_jobs: int | None = None,
         caller: str = "Codes",
     ) -> CodeSource:
-        """Algorithm 2, step 1: the source of new rows like those of a table.
+        """Encode the rows of a table (Algorithm 2, step 1).
 
         Parameters
         ----------
         table : Table
-            Rows of any container, as they were read.
+            Training rows.
         relations : ColumnRelations
-            Equalities, orders, limits and steps of the columns.
+            Equalities, orders, bounds and resolutions of the columns.
         k_neighbors : int or "auto", default="auto"
-            Partners, as in :class:`Lines`, or 5 rows to decode from.
+            Number of neighbours from which the second parent of a row is drawn, or from
+            which a code is decoded. "auto" uses the number of :class:`Lines` for draws
+            between two rows, and 5 otherwise.
         groups : ndarray of shape (m,), default=None
-            Rows of a group are mixed with each other alone.
+            Group of each row. Only rows of the same group are mixed.
         n_jobs : int, default=None
-        caller : str
-            For messages.
+            Number of parallel jobs.
+        caller : str, default="Codes"
+            Name of the estimator in warnings and errors.
 
         Returns
         -------
         source : CodeSource
+            Source of new rows.
         """
         draws = as_draws(self.draws)
         if k_neighbors == "auto":
-            # A mean of more rows is smoother than the data.
+            # The mean of many rows would be smoother than the data.
             m = len(table)
             k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
         k = clip_neighbors(k_neighbors, len(table), not draws.looks_up, table.data_name)
         if groups is not None and draws.looks_up:
             raise ValueError(
-                f"groups keeps the rows of a group together, but {draws!r} draws from "
-                "a density of all rows: use draws='mixup'."
+                f"groups cannot be used with draws={draws!r}, which draws codes from a "
+                "density of all rows. Use draws='mixup'."
             )
         rows = table.numbers()
         strata = None if groups is None else strata_of(rows, relations.tied, k, groups)
-        # Before rows are embedded, which may write over them.
+        # The embedding may overwrite the rows.
         feasible = FeasibleSet.without_constraints(relations.of_rows(rows))
         training, embedding = self._encode(table, rows, draws, caller, n_jobs)
         has_donors = table.labels is not None or relations.columns.binary.any()
@@ -303,15 +329,15 @@ class Codes(ObjectsByName, BaseEstimator):
         )
 
     def _encode(self, table, rows, draws, caller, n_jobs):
-        """Embed, lay out and encode the rows (m, D) of a table, and fit the draws.
+        """Embed, reshape and encode the rows (m, D) of a table, and fit the draws.
 
-        Returns the training rows, and the way from numbers to cells and back.
+        Return the training rows, and the embedding from values to cells.
         """
         projector = self._projector()
         order, base, poset = projector.order, projector.base, projector.poset
         whole = order is None and base is None and poset is None
         manifold = as_local_manifold(self.local_manifold)
-        # Rows are validated already, and transformers must return arrays.
+        # Rows have been validated, and transformers must return arrays.
         with config_context(assume_finite=True, transform_output="default"):
             reshaper = self._reshaper(poset, not whole or manifold.reduces)
             embedding = Embedding(self.embedding, reshaper, projector, caller)
@@ -323,7 +349,7 @@ class Codes(ObjectsByName, BaseEstimator):
         self.base_mask_ = codec.mask
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs)
-        # Cells are kept if decoding needs them.
+        # Cells are stored only if decoding needs them.
         if not codec.needs_rows:
             cells = cells[:0, ...]
         elif not table.owned:
@@ -335,43 +361,48 @@ class Codes(ObjectsByName, BaseEstimator):
         return training, embedding
 
     def _reshaper(self, poset, reduces):
-        """The reshaper that ``reshaper`` stands for, not fitted."""
+        """Return the unfitted transformer that ``reshaper`` selects."""
         if isinstance(self.reshaper, str):
             wanted = self.reshaper == "prime" or (reduces and poset is None)
             return PrimeFactorReshaper(pad_value="mean") if wanted else None
         return None if self.reshaper is None else clone(self.reshaper)
 
     def _projector(self):
-        """The projector that ``order`` stands for, not fitted."""
+        """Return the unfitted projector that ``order`` selects."""
         is_given = isinstance(self.order, ManyBodyProjector)
         if is_given and (self.offset, self.with_mass) != (1.0, True):
             raise ValueError(
-                f"Codes has offset={self.offset} and with_mass={self.with_mass} beside"
-                f" order={self.order!r}, which has its own: set them there alone."
+                f"Codes has offset={self.offset} and with_mass={self.with_mass}, but "
+                f"order={self.order!r} also has both parameters. Set them in the "
+                "projector, and leave offset and with_mass of Codes at the defaults."
             )
         return as_projector(self.order, offset=self.offset, with_mass=self.with_mass)
 
 
 @dataclass(frozen=True)
 class CodeSource(Source):
-    """Encoded rows of a class; new codes are drawn near them and decoded.
+    """Encoded rows of one class, near which new codes are drawn and decoded.
 
     Attributes
     ----------
     training : TrainingRows
+        Training rows with their codes.
     draws : Draws
+        Fitted distribution of the new codes.
     embedding : Embedding
-        From the numbers of a row to the cells of a poset, and back. It is before phi,
-        which makes a distribution of the cells.
+        Map from the values of a row to the cells of a poset, with an inverse.
     relations : ColumnRelations
+        Relations between the columns.
     feasible : FeasibleSet
-        The same in the units of the training rows.
+        Feasible rows, in the units of the training rows.
     n_neighbors : int
+        Number of neighbours of a new code.
     strata : list or None
-        Rows that are mixed with each other alone.
+        Sets of rows that are only mixed within the set.
     has_donors : bool
-        Whether some cells come from one parent, as categories do.
+        Whether some cells, for example categories, are copied from one parent.
     caller : str
+        Name of the estimator in warnings.
     """
 
     training: Any
@@ -384,7 +415,7 @@ class CodeSource(Source):
     has_donors: bool
     caller: str
 
-    # Projections on other constraints move rows off their equalities.
+    # A projection on other constraints can violate the equalities of a row.
     keeps_equalities = False
 
     def __len__(self):
@@ -392,52 +423,53 @@ class CodeSource(Source):
 
     @property
     def can_count(self):
-        """Whether categories are those of a row that a new one starts from."""
+        """Whether a new row takes its categories from a base row."""
         return not self.draws.looks_up
 
     @property
     def takes_shares(self):
-        """Whether training rows can have unequal shares of the new ones."""
+        """Whether training rows can have unequal weights as base rows."""
         return self.draws.takes_shares
 
     @property
     def n_cells(self):
-        """How many cells of a new row are computed."""
+        """Number of computed cells of a new row."""
         return len(self.relations.columns.steps)
 
     @property
     def n_numbers(self):
-        """How many other numbers a new row takes while it is drawn."""
+        """Number of temporary values for each new row."""
         return self.training.codec.n_params + self.n_neighbors
 
     def training_rows(self):
-        """The training rows (m, D), as they are decoded from their own codes."""
+        """Decode the training rows (m, D) from their codes."""
         numbers = self.embedding.back(self.training.decoded())
         return np.clip(numbers, self.relations.columns.low, self.relations.columns.high)
 
     def batches(self, request, rng, size):
-        """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""
+        """Yield batches of ``size`` new rows (Algorithm 2, steps 2 to 5)."""
         draw = self.draws.start(self.training, request, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
         needs_cells = self.has_donors or self.relations.reset_together.any()
         cells = self.training_rows() if needs_cells else None
 
         def new_codes(rows):
-            # 2. w* near the codes w_i, and 3. its neighbours N.
+            # 2. Draw w* near the codes w_i, and 3. find the neighbours N.
             new = draw(rows)
             return new.codes, new.parents, new.weights, self._donors(new, coins)
 
         def new_rows(codes, neighbors, weights, donors):
-            # 4. x* = phi^-1(Proj_D(w*)) by Algorithm 1, and 5. back to columns of X.
+            # 4. Decode x* = phi^-1(Proj_D(w*)) by Algorithm 1, and 5. convert the cells
+            # to columns of X.
             numbers = self._decoded(codes, neighbors, weights, request.n_jobs)
             self._complete(numbers, neighbors[:, 0], donors, cells)
             return Batch(numbers, neighbors, weights, donors)
 
-        # The size does not change the bytes. Rounding depends on which rows a matrix
-        # product is over, so codes are drawn with their neighbours, and decoded, in
-        # whole blocks of either, and cut anew between.
+        # The batch size must not change new rows. The rounding of a matrix product
+        # depends on the rows that it contains. Codes are therefore drawn and decoded
+        # in blocks of fixed sizes, which are cut to batches afterwards.
         step = self.training.codec.decoded_at_once
-        # Small batches would occupy only one worker.
+        # A small batch would occupy only one worker.
         most = max(size, step * effective_n_jobs(request.n_jobs))
         at_once = whole_steps(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
         codes = map(new_codes, slices(request.n_samples, at_once))
@@ -445,7 +477,7 @@ class CodeSource(Source):
         return starmap(Batch, cut(rows, size))
 
     def _donors(self, new, coins):
-        """The row (b,) that gives each new one its categories: one of its parents."""
+        """Choose the parent (b,) from which each new row takes its categories."""
         coin = coins.uniform(size=len(new.codes))
         donors = one_of(new.parents, new.weights, coin)
         if new.mutual is not None:
@@ -453,22 +485,22 @@ class CodeSource(Source):
         return donors
 
     def _decoded(self, codes, parents, weights, n_jobs):
-        """Decode codes to numbers, and project them onto limits and equalities."""
+        """Decode codes to values that satisfy the bounds and equalities."""
         # x* = phi^-1(Proj_D(w*)), as cells.
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.embedding.back(cells)
-        # Not in the paper: limits and equalities of the columns.
+        # The paper has no bounds and equalities of columns.
         reflect(numbers, self.relations.columns.low, self.relations.columns.high)
         relations = self.feasible.relations
         if len(relations.equalities) or len(relations.orders):
             numbers, _ = project_rows(numbers, self.feasible)
         return numbers
 
-    def _complete(self, numbers, seeds, donors, cells):
-        """Copy two-valued columns of the donor, and round values to steps, in place."""
+    def _complete(self, numbers, base_rows, donors, cells):
+        """Copy binary columns of the donor, and round to the resolutions, in place."""
         is_binary = self.relations.columns.binary
         if cells is None:
             discretize(numbers, numbers[:, is_binary], self.relations)
         else:
             discretize(numbers, cells[donors][:, is_binary], self.relations)
-            mend(numbers, donors, seeds, cells, self.relations)
+            mend(numbers, donors, base_rows, cells, self.relations)

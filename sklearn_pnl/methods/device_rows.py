@@ -1,10 +1,10 @@
-"""New rows on a device: Algorithm 2 where the training rows are.
+"""New rows on a device (Algorithm 2), next to the training rows.
 
-What :class:`PNLAugmenter` does with arrays of other namespaces than NumPy, if
-scikit-learn is told to dispatch on them. Codes are encoded, drawn and decoded there;
-random numbers are drawn on the host, the same as for arrays of NumPy, and so are
-numbers of rows. Rows are floats without types: no equality, order, step or category is
-looked for, and no constraint is met.
+:class:`PNLAugmenter` uses this module for arrays of other namespaces than NumPy, if
+array API dispatch of scikit-learn is enabled. Rows are encoded and codes are drawn and
+decoded on the device. Random numbers and indices of rows are drawn on the host, with
+the same values as for NumPy arrays. All columns are floats: equalities, orders,
+resolutions and categories are not searched for, and constraints are not supported.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from .source import Batch, Request
 
 
 class DeviceTable:
-    """Rows on a device, as codes ask for them: floats without names or types."""
+    """Table of floats on a device, without names or types of columns."""
 
     labels = column_names = row_numbers = None
     owned, data_name, has_missing = False, "X", False
@@ -32,7 +32,7 @@ class DeviceTable:
         return self._rows.shape[0]
 
     def numbers(self):
-        """The rows (m, D)."""
+        """Return the rows (m, D)."""
         return self._rows
 
 
@@ -47,8 +47,8 @@ class DeviceRelations:
         low, high = xp.min(rows, axis=0), xp.max(rows, axis=0)
         room = np.inf if extrapolation is None else extrapolation * (high - low)
         self.low, self.high = low - room, high + room
-        names = tuple(f"x{k}" for k in range(rows.shape[1]))
-        self.public_equalities = LinearConstraints.empty(names)
+        self.feature_names = tuple(f"x{k}" for k in range(rows.shape[1]))
+        self.public_equalities = LinearConstraints.empty(self.feature_names)
 
     def of_rows(self, rows):
         """Return the bounds unchanged: rows on a device are not projected."""
@@ -56,26 +56,31 @@ class DeviceRelations:
 
     @property
     def columns(self):
-        """The bounds of the columns."""
+        """Bounds and names of the columns."""
         return self
+
+    # `FeasibleSet` reads the names of the columns from the table of the columns.
+    table = columns
 
 
 def fit_on_device(augmenter, X, method):
-    """Fit a method, which is checked, to the rows of an augmenter.
+    """Fit a validated method to the rows of an augmenter.
 
     Returns
     -------
     relations : DeviceRelations
+        Bounds of the columns.
     rows : DeviceRows
+        Source of new rows.
     """
     caller = type(augmenter).__name__
     X = check_rows(augmenter, X, reset=True)
     for name in ("categorical_features", "value_support", "equalities"):
         value = getattr(augmenter, name)
         if not (value is None or isinstance(value, str)):
-            raise _refusal(X, f"{name}={value!r} is")
+            raise _refusal(X, f"{name}={value!r} is", f"Leave {name} at its default")
     if not isinstance(method, Codes):
-        raise _refusal(X, f"{method!r}, without method=Codes(order=...), is")
+        raise _refusal(X, f"method={method!r} is", "Use method='codes'")
     table = DeviceTable(X)
     relations = DeviceRelations(table.numbers(), augmenter.extrapolation)
     source = method.fit(
@@ -84,26 +89,27 @@ def fit_on_device(augmenter, X, method):
     return relations, DeviceRows(source, table.shape, X.dtype)
 
 
-def _refusal(x, what):
+def _refusal(x, what, remedy):
     return ValueError(
-        f"{what} for arrays of NumPy, on the host; rows are {place_of(x)}. Leave it "
-        "out, or pass X as an array of NumPy."
+        f"{what} supported only for NumPy arrays, but X is an array {place_of(x)}. "
+        f"{remedy}, or pass X as a NumPy array."
     )
 
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """New rows like those on a device; as ``sampling.FittedRows``.
+    """Source of new rows on a device, with the interface of ``sampling.FittedRows``.
 
     Attributes
     ----------
     source : CodeSource
+        Encoded training rows.
     shape : tuple of int
-        Of a row.
+        Shape of a row.
     dtype : dtype
-        Of the training rows, and of new ones.
-    n_samples : int
-        Of a row sampler.
+        Dtype of the training rows and of new rows.
+    n_samples : int, default=0
+        Number of new rows.
     """
 
     source: CodeSource
@@ -112,29 +118,31 @@ class DeviceRows:
     n_samples: int = 0
 
     def sample(self, n_samples, rng, constraints=None, totals=None, **settings):
-        """New rows as a batch; constraints, totals and reports are refused."""
+        """Draw new rows as one batch; constraints, totals and reports are rejected."""
         if totals is not None or settings.get("reports"):
-            raise _refusal(self.source.relations.columns.low, "totals and reports are")
+            what, remedy = "totals and reports are", "Omit totals and reports"
+            raise _refusal(self.source.relations.columns.low, what, remedy)
         batches = self.row_sampler(n_samples, constraints).batches(rng, n_samples)
         return Batch(*map(concat, zip(*batches, strict=True))), None
 
     def row_sampler(self, n_samples, constraints=None, drops=False, advice=""):
-        """New rows in batches."""
+        """Return a source of ``n_samples`` new rows in batches."""
         if constraints is not None:
-            raise _refusal(self.source.relations.columns.low, "constraints are")
+            low, remedy = self.source.relations.columns.low, "Omit constraints"
+            raise _refusal(low, "constraints are", remedy)
         return replace(self, n_samples=n_samples)
 
     @property
     def n_numbers(self):
-        """How many numbers a new row takes while it is drawn."""
+        """Number of temporary values for each new row."""
         training = self.source.training
         return training.codec.n_params + training.codec.poset.n_elements
 
     def batches(self, rng, size):
-        """Batches of ``size`` new rows, of the same random numbers for every size."""
+        """Yield batches of ``size`` new rows; the rows do not depend on the size."""
         source, n = self.source, self.n_samples
         draw = source.draws.start(source.training, Request(n, source.n_neighbors), rng)
-        # Rows of arrays of NumPy take theirs from it.
+        # NumPy rows draw a seed at this point, so that later random numbers agree.
         rng.randint(np.iinfo(np.int32).max)
         for part in slices(n, size):
             new = draw(part)
@@ -142,11 +150,11 @@ class DeviceRows:
             yield Batch(numbers, new.parents, new.weights, new.parents[:, 0])
 
     def _decoded(self, new):
-        """Algorithm 2, steps 4 and 5: rows (b, D) of new codes, within the limits."""
+        """Decode new codes to rows (b, D) within the bounds (steps 4 and 5)."""
         source = self.source
         drawn = new.codes, new.parents, source.caller, new.weights
         rows = source.embedding.back(source.training.decode(*drawn))
-        # A value beyond a limit is reflected, as `lines.reflect` does.
+        # A value outside the bounds is reflected, as in `lines.reflect`.
         columns = source.relations.columns
         xp, low, high = namespace(rows), columns.low, columns.high
         rows = xp.where(rows < low, low + (low - rows), rows)
@@ -154,6 +162,6 @@ class DeviceRows:
         return xp.where(rows < low, low, xp.where(rows > high, high, rows))
 
     def restored(self, batch):
-        """New rows in the shape, type and place of the training rows."""
+        """Convert new rows to the shape and the dtype of the training rows."""
         rows = cast(batch.numbers, self.dtype)
         return reshaped(rows, (-1, *self.shape))

@@ -1,6 +1,7 @@
-"""Ways to draw new codes: step 2 of Algorithm 2.
+"""Distributions of new codes (step 2 of Algorithm 2).
 
-A new one is a class here and an entry in :data:`DRAWS`.
+A distribution is a subclass of :class:`Draws`. The names that the parameter ``draws``
+of :class:`Codes` accepts are the keys of :data:`DRAWS`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,25 @@ from .lines import zero_sum_weights
 from .parents import choose_parents
 from .source import Request
 
-# Any object with `fit` and `sample` is a density estimator.
+# A density estimator is any object with `fit` and `sample`.
 _DENSITY = InstanceWith(["fit", "sample"])
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """New codes, the training rows that each is decoded from, and their weights.
+    """New codes, and the training rows with which the codes are decoded.
 
     Attributes
     ----------
     codes : ndarray of shape (b, n_params)
+        New codes.
     parents : ndarray of int of shape (b, k)
+        Indices of the training rows for each code.
     weights : ndarray of shape (b, k)
+        Weights of the training rows.
     mutual : ndarray of bool of shape (b,) or None
-        Whether parents but the first may be donors of cells that are not mixed; None
-        for yes.
+        Whether cells that are not mixed can be copied from every parent. If False, the
+        cells are copied from the first parent. None means True for all codes.
     """
 
     codes: NDArray
@@ -51,32 +55,36 @@ class Drawn:
 
 
 class Draws(BaseEstimator):
-    """A way to draw codes, each decoded through the training rows nearest to it.
+    """Base class of distributions of new codes.
+
+    A new code is decoded with the training rows whose codes are nearest to the code. A
+    subclass implements ``_start``, and ``fit`` if it learns from the codes.
 
     See Also
     --------
-    MixupDraws : Between two near rows, with local noise.
-    KernelDraws : From a kernel density estimate, as in the paper.
-    DensityDraws : From any density estimator.
-    Codes : The method whose codes they are.
+    MixupDraws : Draw codes between two near rows, with local noise.
+    KernelDraws : Draw codes from a kernel density estimate, as in the paper.
+    DensityDraws : Draw codes from any density estimator.
+    Codes : Encode rows, draw new codes and decode the new codes.
     """
 
     _parameter_constraints: ClassVar[dict] = {}
     # Metric of codes, and whether each new code needs a neighbour search.
     metric = "kl"
     looks_up = True
-    # Whether new codes start from training rows, which can be weighted.
+    # Whether training rows can have unequal weights as base rows.
     takes_shares = True
 
     def fit(self, codes: NDArray) -> Self:
-        """Fit to codes of shape (n, n_params)."""
+        """Fit the distribution to codes of shape (n, n_params)."""
         return self
 
     def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
-        """A function from slices of the new rows, in order, to :class:`Drawn`.
+        """Return a function that draws the codes of a slice of the new rows.
 
-        It may draw noise, in the order of the rows; all else is drawn here, so that the
-        codes are the same for all ways to slice.
+        The function must be called for successive slices. Only noise is drawn in the
+        function; everything else is drawn here. The codes are therefore the same for
+        all sizes of slices.
         """
         codes, k = training.codes, request.n_neighbors
         if request.shares is not None:
@@ -92,40 +100,44 @@ class Draws(BaseEstimator):
         return with_nearest
 
     def _start(self, codes, n_samples, rng):
-        """A function from slices of the new rows to their codes alone."""
+        """Return a function from a slice of the new rows to an array of codes."""
         raise NotImplementedError
 
 
 class MixupDraws(Draws):
-    """Draw codes between two near rows, on the e-geodesic, plus local noise.
+    """Draw codes between two near rows, with local noise.
 
-    A random row and a random one of its nearest are mixed in theta, as in the paper, at
-    a uniform position ``t``; the code is decoded through both, with the same position.
-    The noise is a normal zero-sum combination of the row and its neighbours, of
-    ``noise ** 2`` times the covariance of the differences between them: it has the size
-    and the shape of the data there, and stays within a cluster. Where both codes agree
-    in a coordinate it is 0.
+    A new code lies between the code of a random row and the code of a random nearest
+    neighbour of the row, at a uniform position. The code is decoded with both rows,
+    with weights of the same position. The noise is a random combination of the codes of
+    the row and its neighbours, with weights that sum to 0. The noise therefore has the
+    size and the correlations of the data near the row. A coordinate in which both codes
+    agree has no noise.
 
     Parameters
     ----------
     noise : float, default=0.41
-        Standard deviation of the noise, relative to that of differences. Mixing takes a
-        sixth of their covariance from that of codes, which ``1 / sqrt(6)`` gives back.
+        Standard deviation of the noise, as a multiple of the standard deviation of the
+        differences between neighbours. Larger values spread the new rows. Mixing two
+        codes reduces the covariance of the codes by a sixth of the covariance of the
+        differences. The default, ``1 / sqrt(6)``, restores the covariance.
 
     n_candidates : int or None, default=16384
-        With more training rows, partners are the nearest of this many random rows, so
-        that the search takes linear time. All rows are mixed, with partners as near as
-        in a data set of this size. None searches all rows.
+        Number of random training rows in which neighbours are searched if there are
+        more training rows. The time of the search is then linear in the number of
+        rows, and neighbours are as near as in a table with ``n_candidates`` rows. None
+        searches all training rows.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Metric of codes.
+        Distance between codes: the KL divergence between the points of the base, or the
+        Euclidean distance.
 
     See Also
     --------
-    KernelDraws : From a kernel density estimate, as in the paper.
-    DensityDraws : From any density estimator.
-    Codes : The method whose codes they are.
-    Lines : Rows between near rows, without codes.
+    KernelDraws : Draw codes from a kernel density estimate, as in the paper.
+    DensityDraws : Draw codes from any density estimator.
+    Codes : Encode rows, draw new codes and decode the new codes.
+    Lines : Draw rows on straight lines, without codes.
 
     Examples
     --------
@@ -158,7 +170,7 @@ class MixupDraws(Draws):
         self.metric = metric
 
     def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
-        """See :class:`Draws`."""
+        """Return a function that draws the codes of a slice of the new rows."""
         codes, search = training.codes, _CodeSearch(training)
         if not is_foreign(codes):
             codes = np.ascontiguousarray(codes)
@@ -173,7 +185,7 @@ class MixupDraws(Draws):
             mixed = codes_i + floats_like(t, codes) * difference
             if self.noise > 0:
                 weights = zero_sum_weights(pair, self.noise, codes.shape[0], rng)
-                # No noise where both parents agree: zeros that they share stay 0.
+                # Without noise, zeros that both parents share stay 0.
                 differs = cast(difference != 0, mixed.dtype)
                 mixed += differs * combined(weights, codes)
             return Drawn(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
@@ -182,7 +194,7 @@ class MixupDraws(Draws):
 
 
 class _CodeSearch:
-    """Near training codes, as :func:`choose_parents` looks for them."""
+    """Search for near training codes, with the interface of :class:`RowSearch`."""
 
     def __init__(self, training):
         self._training = training
@@ -194,20 +206,25 @@ class _CodeSearch:
 
 
 class KernelDraws(Draws):
-    """From a Gaussian kernel density estimate in theta, as in the paper.
+    """Draw codes from a Gaussian kernel density estimate, as in the paper.
+
+    A new code is the code of a random training row plus Gaussian noise. The code is
+    decoded with the training rows whose codes are nearest to the new code.
 
     Parameters
     ----------
     bandwidth : float, default=0.05
-        Standard deviation of the noise in every coordinate of theta.
+        Standard deviation of the noise in every coordinate of the code. A larger
+        bandwidth yields rows that differ more from the training rows.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes.
+        Distance between codes: the KL divergence between the points of the base, or the
+        Euclidean distance.
 
     See Also
     --------
-    MixupDraws : Between two near rows, with local noise.
-    DensityDraws : From any density estimator.
+    MixupDraws : Draw codes between two near rows, with local noise.
+    DensityDraws : Draw codes from any density estimator.
 
     References
     ----------
@@ -244,26 +261,30 @@ class KernelDraws(Draws):
 
 
 class DensityDraws(Draws):
-    """From a density estimator fitted on the codes.
+    """Draw codes from a density estimator that is fitted to the codes.
+
+    A new code is decoded with the training rows whose codes are nearest to the code.
 
     Parameters
     ----------
     estimator : estimator
-        With ``fit`` and ``sample``, such as :class:`~sklearn.mixture.GaussianMixture`
-        or :class:`~sklearn.neighbors.KernelDensity`; cloned.
+        Density estimator with ``fit`` and ``sample``, for example
+        :class:`~sklearn.mixture.GaussianMixture` or
+        :class:`~sklearn.neighbors.KernelDensity`. The estimator is cloned.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes.
+        Distance between codes: the KL divergence between the points of the base, or the
+        Euclidean distance.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted.
+        Fitted density estimator.
 
     See Also
     --------
-    MixupDraws : Between two near rows, with local noise.
-    KernelDraws : From a kernel density estimate, as in the paper.
+    MixupDraws : Draw codes between two near rows, with local noise.
+    KernelDraws : Draw codes from a kernel density estimate, as in the paper.
 
     Examples
     --------
@@ -287,8 +308,8 @@ class DensityDraws(Draws):
         self.metric = metric
 
     def fit(self, codes: NDArray) -> Self:
-        """See :class:`Draws`."""
-        # Estimators of densities compute on the host.
+        """Fit the density estimator to codes of shape (n, n_params)."""
+        # Density estimators require arrays on the host.
         with config_context(array_api_dispatch=False):
             self.estimator_ = clone(self.estimator).fit(to_host(codes))
         return self
@@ -300,15 +321,16 @@ class DensityDraws(Draws):
         expected = (n_samples, codes.shape[1])
         if drawn.shape != expected or not np.all(np.isfinite(drawn)):
             raise ValueError(
-                f"{self.estimator_!r}.sample must return {expected[0]} finite codes of "
-                f"length {expected[1]}; got an array of shape {drawn.shape}."
+                f"The method `sample` of draws={self.estimator_!r} must return "
+                f"{expected[0]} finite codes of length {expected[1]}; got an array of "
+                f"shape {drawn.shape} with {np.isfinite(drawn).sum()} finite values."
             )
-        # GaussianMixture returns draws ordered by component.
+        # GaussianMixture returns samples ordered by component.
         drawn = floats_like(drawn[rng.permutation(n_samples)], codes)
         return lambda rows: drawn[rows, ...]
 
     def _sample(self, n_samples, rng):
-        """Some estimators take a seed in ``sample``, some as a parameter."""
+        """Sample codes, with a random seed passed to ``sample`` or set as parameter."""
         density = self.estimator_
         if "random_state" in signature(density.sample).parameters:
             return density.sample(n_samples, random_state=rng)
@@ -328,7 +350,7 @@ DRAWS_PARAMETER = [StrOptions(set(DRAWS)), Draws, _DENSITY]
 
 
 def as_draws(value):
-    """The object that a parameter ``draws`` stands for, checked and not fitted."""
+    """Return the unfitted object that ``draws`` selects, with checked parameters."""
     if isinstance(value, str):
         return DRAWS[value]()
     draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)
@@ -337,7 +359,10 @@ def as_draws(value):
 
 
 def combined(weights, rows):
-    """Weighted sums of rows; weights (n, m) are sparse, with as many in each row."""
+    """Compute weighted sums of rows.
+
+    ``weights`` (n, m) is sparse, with the same number of entries in each row.
+    """
     if not is_foreign(rows):
         return weights @ rows
     n, k = weights.shape[0], int(weights.indptr[1])

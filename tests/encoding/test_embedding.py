@@ -1,4 +1,4 @@
-"""Features to [0, 1] and back, in any units."""
+"""Scaling of features to [0, 1] in any units, and embeddings of a user."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ def uniform(seed, *shape):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_ordinary_units_give_what_min_max_scaling_does(seed):
+def test_range_embedding_agrees_with_min_max_scaler(seed):
     X = normal(seed, 30, 5) * [1, 10, 1e3, 1e-3, 1] + [0, 7, 0, 0, -1e4]
     ours, theirs = RangeEmbedding(), MinMaxScaler()
     embedded = ours.fit_transform(X)
@@ -57,7 +57,7 @@ def test_every_unit_has_a_range(seed, dtype, unit):
     assert embedded.dtype == np.float64
     assert_array_equal(embedded.min(axis=0), 0)
     assert_array_equal(embedded.max(axis=0), 1)
-    # In a type that the range does not overflow.
+    # The range does not overflow in extended precision.
     long = X.astype(np.longdouble)
     wanted = (long - long.min(axis=0)) / np.ptp(long, axis=0)
     assert_allclose(
@@ -68,9 +68,9 @@ def test_every_unit_has_a_range(seed, dtype, unit):
     assert_allclose(again.astype(dtype) / unit, X / unit, rtol=1e-9, atol=1e-12)
 
 
-def test_a_range_that_overflows_is_refused_by_the_number_of_its_column():
+def test_a_range_that_overflows_is_rejected_with_its_column():
     X = np.array([[0.0, -1e308], [1.0, 0.0], [2.0, 1e308]])
-    with pytest.raises(ValueError, match="range of column 1 overflows"):
+    with pytest.raises(ValueError, match="column 1"):
         RangeEmbedding().fit_transform(X)
 
 
@@ -99,34 +99,34 @@ def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
 
 @pytest.mark.parametrize(("dtype", "unit"), [(np.float64, 1e-20), (np.float32, 1e-9)])
 @pytest.mark.parametrize("offset", [0.3, 1e-5])
-def test_a_column_that_the_offset_would_round_away_is_refused(offset, dtype, unit):
+def test_a_column_that_the_offset_would_round_away_is_rejected(offset, dtype, unit):
     X = np.abs(normal(0, 30, 3) * [1, 1, unit * offset]).astype(dtype)
-    with pytest.raises(ValueError, match=r"Column 2 spans .*e-\d+ .* rounds away"):
+    with pytest.raises(ValueError, match="Column 2"):
         PNLAugmenter(Codes(1, offset=offset, embedding=None)).fit(X)
 
 
-def test_single_precision_near_the_end_of_the_type():
+def test_values_near_the_largest_float32():
     X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
     lines = PNLAugmenter(Lines(3.0), extrapolation=None).fit(X)
     assert np.isfinite(lines.sample(500, random_state=0)).all()
     method = Codes(1, draws=MixupDraws(3.0), embedding=None)
     codes = PNLAugmenter(method, extrapolation=None).fit(X)
-    with pytest.raises(ValueError, match="row overflows float32"):
+    with pytest.raises(ValueError, match="float32"):
         codes.sample(500, random_state=0)
 
 
-def test_a_mass_beyond_double_precision_is_refused_in_words():
+def test_a_mass_that_overflows_is_rejected():
     X = np.abs(1e308 * uniform(0, 30, 4))
     X[4] = 1.5e308
-    with pytest.raises(ValueError, match="sum of a row"):
+    with pytest.raises(ValueError, match="X"):
         PNLAugmenter(Codes(1, embedding=None)).fit(X)
 
 
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 @pytest.mark.parametrize("function", [np.log1p, np.sqrt, lambda x: 1000 * x])
-def test_an_embedding_without_a_way_back_is_told(function, scale):
+def test_an_embedding_without_an_inverse_raises_a_warning(function, scale):
     X = np.random.default_rng(0).gamma(2.0, scale, size=(60, 3))
-    with pytest.warns(UserWarning, match="leads elsewhere: .* inverse_func"):
+    with pytest.warns(UserWarning, match="embedding="):
         PNLAugmenter(Codes(embedding=FunctionTransformer(function))).fit(X)
 
 
@@ -134,7 +134,7 @@ def test_an_embedding_without_a_way_back_is_told(function, scale):
 @pytest.mark.parametrize(
     "there, back", [(np.tanh, np.arctanh), (np.reciprocal, np.reciprocal)]
 )
-def test_values_are_finite_where_an_inverse_has_none(there, back, extrapolation):
+def test_values_are_finite_if_the_inverse_is_not(there, back, extrapolation):
     X = np.random.default_rng(0).exponential(size=(80, 4))
     method = Codes(embedding=FunctionTransformer(there, back))
     augmenter = PNLAugmenter(method, extrapolation=extrapolation).fit(X)
@@ -148,24 +148,24 @@ def lost(rows, as_what):
 
 
 @pytest.mark.parametrize("kind", ["embedding", "reshaper"])
-@pytest.mark.parametrize("value, told", [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_no_way_there_or_back_leads_out_of_numbers(kind, value, told):
+@pytest.mark.parametrize("value, name", [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_output_of_transformers_must_be_finite(kind, value, name):
     X = np.random.default_rng(0).uniform(size=(30, 4))
     astray = partial(lost, as_what=value)
     there, back = (
         FunctionTransformer(*functions, check_inverse=False)
         for functions in ((astray, None), (None, astray))
     )
-    with pytest.raises(ValueError, match="row 1, column 2"):
+    with pytest.raises(ValueError, match=f"(?s){kind}=.* {name}.* row 1, column 2"):
         PNLAugmenter(Codes(**{kind: there})).fit(X)
     augmenter = PNLAugmenter(Codes(**{kind: back}), extrapolation=None)
-    with pytest.raises(ValueError, match=f"(?s)back from {kind}=.* contains {told}"):
+    with pytest.raises(ValueError, match=f"{kind}="):
         augmenter.fit(X).sample(3, random_state=0)
 
 
 @pytest.mark.parametrize("kind", ["embedding", "reshaper"])
 @pytest.mark.parametrize("container", ["frame", "sparse"])
-def test_transformers_may_give_frames_and_sparse_rows(kind, container):
+def test_transformers_can_return_frames_and_sparse_rows(kind, container):
     pd = pytest.importorskip("pandas")
     form = pd.DataFrame if container == "frame" else csr_array
     there = FunctionTransformer(form, form, check_inverse=False)
@@ -180,7 +180,7 @@ def test_transformers_may_give_frames_and_sparse_rows(kind, container):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_one_range_of_the_table_keeps_the_scales_of_features(seed, dtype):
+def test_range_of_the_table_preserves_the_scales_of_features(seed, dtype):
     X = (normal(seed, 30, 5) * [1, 10, 1e3, 1e-3, 1] - 7).astype(dtype)
     embedding = RangeEmbedding(by_table=True).fit(X)
     embedded = embedding.transform(X)
@@ -192,19 +192,19 @@ def test_one_range_of_the_table_keeps_the_scales_of_features(seed, dtype):
 
 
 @pytest.mark.parametrize("value", [-3.0, 0.0, 2.0])
-def test_one_range_of_a_constant_table_is_zero(value):
+def test_range_of_a_constant_table_is_zero(value):
     X = np.full((6, 4), value)
     embedding = RangeEmbedding(by_table=True).fit(X)
     assert_array_equal(embedding.transform(X), 0)
     assert_array_equal(embedding.inverse_transform(np.zeros((6, 4))), X)
 
 
-def test_one_range_of_a_table_that_overflows_is_an_error():
-    with pytest.raises(ValueError, match="overflows"):
+def test_range_of_a_table_that_overflows_is_rejected():
+    with pytest.raises(ValueError, match="column 0"):
         RangeEmbedding(by_table=True).fit(np.array([[1.7e308, 0.0], [0.0, -1.7e308]]))
 
 
-def test_codes_with_one_range_are_those_of_a_table_scaled_by_hand():
+def test_codes_with_the_range_of_the_table_agree_with_a_scaled_table():
     X = normal(0, 20, 6) * [1, 5, 1, 1, 1, 9]
     scaled = (X - X.min()) / np.ptp(X)
     given = PNLAugmenter(Codes.paper(embedding="minmax-table")).fit(X)

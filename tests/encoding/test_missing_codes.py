@@ -1,4 +1,4 @@
-"""Codes of rows with missing cells: theorems, other solvers, what is said."""
+"""Codes of rows with missing cells."""
 
 import pickle
 import re
@@ -32,7 +32,7 @@ def projector_of(order=1, **params):
 
 
 def with_gaps(seed, shape=SHAPE, n=6, share=0.1):
-    """Rows, and the same with missing cells; the first two have none."""
+    """Return rows without and with missing cells; the first two rows have none."""
     rng = np.random.default_rng(seed)
     X = rng.gamma(2.0, size=(n, *shape))
     missing = rng.random(X.shape) < share
@@ -42,7 +42,7 @@ def with_gaps(seed, shape=SHAPE, n=6, share=0.1):
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("with_mass", [False, True])
-def test_whole_rows_have_the_code_that_they_have_otherwise(order, with_mass):
+def test_codes_of_complete_rows_do_not_change(order, with_mass):
     X, gaps = with_gaps(0)
     plain = ManyBodyProjector(order, offset=0.1, tol=1e-10, with_mass=with_mass)
     projector = projector_of(order, with_mass=with_mass).fit(gaps)
@@ -60,17 +60,15 @@ def test_points_of_codes_complete_rows_as_the_imputer_does(seed, order, offset):
     points = projector.inverse_transform(projector.fit_transform(gaps)) - offset
     imputer = ManyBodyImputer(order, alpha=0, offset=offset, tol=1e-10)
     missing = np.isnan(gaps)
-    # The imputer leaves nothing below 0.
+    # The imputer clips values at 0.
     filled = imputer.fit_transform(gaps)[missing]
     assert_allclose(np.maximum(points[missing], 0), filled, rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_sums_of_observed_cells_are_kept_and_theta_beyond_the_order_is_none(
-    seed, order
-):
-    """The two conditions of the maximum of the likelihood, from the output alone."""
+def test_projection_keeps_observed_sums_and_has_no_theta_beyond_the_order(seed, order):
+    """Test the two conditions for the maximum of the likelihood on the output."""
     _, gaps = with_gaps(seed)
     projector, poset = projector_of(order), TensorPoset(SHAPE)
     points = projector.inverse_transform(projector.fit_transform(gaps))
@@ -83,8 +81,8 @@ def test_sums_of_observed_cells_are_kept_and_theta_beyond_the_order_is_none(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_of_the_base_have_the_code_of_the_whole_row(seed):
-    """Nothing is lost with cells that the others determine."""
+def test_rows_of_the_base_have_the_code_of_the_complete_row(seed):
+    """Test that missing cells do not matter if observed cells determine the cells."""
     rng = np.random.default_rng(seed)
     functions = ScaledBasis((5, 4, 6), 2).functions
     v = 0.2 * rng.normal(size=(3, len(functions)))
@@ -94,13 +92,12 @@ def test_rows_of_the_base_have_the_code_of_the_whole_row(seed):
     assert_allclose(projector.transform(gaps), projector.transform(X), atol=1e-8)
 
 
-def test_codes_that_are_not_determined_are_said_and_flat():
+def test_undetermined_codes_are_flat_and_named_in_a_warning():
     X, gaps = with_gaps(3)
     gaps[[2, 4]] = X[[2, 4]]
     gaps[2, :, 0] = gaps[4, 1] = np.nan
     projector = projector_of(2)
-    told = r"of 2 of 6 rows do not determine a code \(rows \[2, 4\]\)"
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=r"\[2, 4\]"):
         codes = projector.fit_transform(gaps)
     log_q = np.log(projector.inverse_transform(codes)).reshape(6, -1)
     functions = ScaledBasis(SHAPE, 2).functions
@@ -111,7 +108,7 @@ def test_codes_that_are_not_determined_are_said_and_flat():
         open_ones = directions[:, sizes < 1e-10].T @ functions
         assert len(open_ones)
         assert_allclose(open_ones @ log_q[row], 0, atol=1e-8)
-    # More than a handful are counted, and the first of them named.
+    # The warning names only the first rows.
     with pytest.warns(UserWarning):
         projector.transform(gaps[[2] * 12])
 
@@ -137,7 +134,7 @@ def test_choice_between_orders_copies_and_types():
     assert not get_tags(backward()).input_tags.allow_nan
 
 
-def test_what_fit_tells_is_of_the_observed_cells():
+def test_fitted_attributes_are_computed_over_the_observed_cells():
     _, gaps = with_gaps(2)
     projector = projector_of(2).fit(gaps)
     points = projector.inverse_transform(projector.transform(gaps))
@@ -154,22 +151,22 @@ def test_what_fit_tells_is_of_the_observed_cells():
 @pytest.mark.parametrize(
     ("cells", "offset", "message"),
     [
-        ([np.nan] * 4, 0.1, "Row 1 "),
+        ([np.nan] * 4, 0.1, "Row 1"),
         ([np.nan, -1, 1, 1], 0.1, "row 1, cell (0, 1)"),
-        ([np.nan, 0, 1, 1], 0.0, "Cell 1 of row 1"),
+        ([np.nan, 0, 1, 1], 0.0, "offset=0"),
         ([np.nan, np.inf, 1, 1], 0.1, "infinity"),
     ],
 )
-def test_rows_without_a_code_are_refused(cells, offset, message):
+def test_rows_without_a_code_are_rejected(cells, offset, message):
     X = np.ones((2, 2, 2))
     X[1] = np.reshape(cells, (2, 2))
     with pytest.raises(ValueError, match=re.escape(message)):
         projector_of(offset=offset).fit(X)
 
 
-def test_missing_cells_are_refused_unless_asked_for():
+def test_missing_cells_are_rejected_by_default():
     _, gaps = with_gaps(0)
-    with pytest.raises(ValueError, match="handle_missing='ignore'"):
+    with pytest.raises(ValueError, match="handle_missing"):
         ManyBodyProjector().fit(gaps)
     with pytest.raises(ValueError):
         backward().fit(np.nan_to_num(gaps)).transform(gaps)

@@ -1,4 +1,4 @@
-"""Nearness of codes: KL by definition, in long double, and as scikit-learn has it."""
+"""Neighbours of codes, compared with KL by definition and with scikit-learn."""
 
 import tracemalloc
 
@@ -24,20 +24,20 @@ TENSOR = (3, 2, 4)
 
 
 def positive(seed, *shape, n=12):
-    """Positive rows of different masses."""
+    """Return positive rows with different masses."""
     rng = np.random.default_rng(seed)
     mass = rng.uniform(1, 30, (n, *(1,) * len(shape)))
     return (rng.gamma(1.0, size=(n, *shape)) + 0.05) * mass
 
 
 def near_codes(projector, seed, scale):
-    """Codes of the training rows plus Gaussian noise."""
+    """Return codes of the training rows plus Gaussian noise."""
     rng = np.random.default_rng(seed + 1000)
     return projector.codes_ + scale * rng.normal(size=projector.codes_.shape)
 
 
 def brute_force(projector, codes):
-    """KL from every code to every training code, by definition on the cells."""
+    """Compute KL from each code to each training code by definition on the cells."""
     shape = (-1, *projector.poset_.shape)
     base = projector.projector_
     training = base.inverse_transform(projector.codes_).reshape(shape)
@@ -48,7 +48,7 @@ def brute_force(projector, codes):
 
 @pytest.mark.parametrize("with_mass", [False, True])
 def test_neighbors_of_more_rows_than_a_chunk(with_mass):
-    # More training rows and more codes than are compared at once.
+    # The search compares fewer training rows and codes at once.
     X = positive(0, 2, 3, n=9000)
     projector = backward(k_neighbors=4, with_mass=with_mass).fit(X)
     codes = near_codes(projector, 0, 0.1)[::25]
@@ -64,7 +64,7 @@ def test_neighbors_of_more_rows_than_a_chunk(with_mass):
 @pytest.mark.parametrize("n_copies", [8, 20, 300])
 @pytest.mark.parametrize("n_neighbors", [1, 3, 5])
 def test_copies_of_a_row_are_its_neighbors(n_neighbors, n_copies):
-    # Which of them is left to rounding.
+    # Rounding decides which copies are found.
     X = np.repeat(positive(0, 2, 3, n=2), n_copies, axis=0)
     projector = backward(k_neighbors=n_neighbors).fit(X)
     distances, found = projector.kneighbors(projector.codes_[[0, -1]])
@@ -95,7 +95,7 @@ def test_ties_at_the_last_neighbor_do_not_depend_on_threads(among, n):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_euclidean_neighbors_are_those_of_scikit_learn(seed):
+def test_euclidean_neighbors_agree_with_scikit_learn(seed):
     X = positive(seed, *TENSOR, n=40)
     projector = backward(metric="euclidean", k_neighbors=6).fit(X)
     codes = near_codes(projector, seed, 0.5)
@@ -116,7 +116,7 @@ def test_distances_to_neighbors_come_in_blocks(metric):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * X.nbytes
-    # The same as for few codes, which are one block.
+    # Few codes are one block, and must give the same result.
     few = projector.kneighbors(codes[-7:], 8)
     assert_array_equal(indices[-7:], few[1])
     assert_allclose(distances[-7:], few[0], rtol=1e-9)
@@ -133,12 +133,12 @@ def codec_of(poset, order, with_mass, local_manifold=None, **params):
 
 ROWS = {
     "wide": lambda rng, n: np.exp(rng.standard_normal((n, 18))),
-    # They differ by 3e-7 relative, so that their KL is 1e-13.
+    # Rows with relative differences of 3e-7 have a KL divergence of 1e-13.
     "close": lambda rng, n: np.exp(3e-7 * rng.standard_normal((n, 18))),
     # Cells over many orders of magnitude.
     "heavy": lambda rng, n: rng.gamma(0.3, size=(n, 18)),
-    # Two groups, each of rows close to one another. (Squares of distances are rounded
-    # in units of those between the groups: 1e-8 of them is as close as this can be.)
+    # Two groups of close rows. Squared distances are rounded relative to the squared
+    # distance between the groups, so that differences below 1e-8 are lost.
     "groups": lambda rng, n: (
         np.exp(1e-4 * rng.standard_normal((n, 18)))
         + 5 * np.outer(np.arange(n) % 2, np.arange(18) % 3)
@@ -147,7 +147,7 @@ ROWS = {
 
 
 def kl_in_long_double(codec, leq, codes, training):
-    """``KL(w, w_i)`` of codes to codes, by definition on the cells."""
+    """Compute ``KL(w, w_i)`` in long double, by definition on the cells."""
     functions = leq[codec.base.elements] if codec.base.has_bottom else np.eye(18)
     functions = functions[-codec.n_params :].astype(np.longdouble)
 
@@ -169,7 +169,7 @@ def kl_in_long_double(codec, leq, codes, training):
 def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
     training = TrainingRows(codec, rows, codec.encode(rows), "kl")
     codes = training.codes
-    # Half of the queries are rows themselves, half lie between and about them.
+    # Half of the queries are training codes; the other half lies between them.
     other = codes[rng.permutation(len(codes))[:40]]
     queries = np.concatenate([codes[:40], 0.7 * codes[40:80] + 0.3 * other])
     found = training.nearest(queries, 6)
@@ -186,7 +186,7 @@ def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("order", [None, 1, 2, "poset"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_near_codes_are_those_of_kl_in_long_double(seed, order, rows, with_mass):
+def test_nearest_codes_agree_with_kl_in_long_double(seed, order, rows, with_mass):
     rng = np.random.default_rng(seed)
     poset, leq = TensorPoset(SHAPE), tensor_leq(SHAPE)
     if order == "poset":

@@ -1,4 +1,4 @@
-"""Codes are determined in the coordinates that they are returned in, or a warning."""
+"""Codes are accurate in theta, or a warning names the rows."""
 
 import re
 import warnings
@@ -15,7 +15,7 @@ SHAPE = (7, 2, 2, 7, 2, 2)
 
 
 def dark_images(n):
-    """Digits enlarged to 28 x 28 pixels, most of which are black."""
+    """Return digits enlarged to 28 x 28 pixels, with mostly black pixels."""
     images = load_digits().images[:n] / 16
     images = np.array([np.clip(zoom(image, 3.5, order=1), 0, 1) for image in images])
     images[images < 0.1] = 0
@@ -23,20 +23,20 @@ def dark_images(n):
 
 
 def sparse_rows(n, seed):
-    """Rows in which nine of ten cells are zero."""
+    """Return rows in which nine of ten cells are zero."""
     rng = np.random.default_rng(seed)
     cells = rng.gamma(1.0, size=(n, *SHAPE))
     return cells * (rng.uniform(size=cells.shape) < 0.1)
 
 
 def smooth_rows(n, seed):
-    """Rows without empty cells, as photographs."""
+    """Return rows without empty cells, similar to photographs."""
     rng = np.random.default_rng(seed)
     return np.exp(rng.normal(0, 0.5, size=(n, *[2] * 9)))
 
 
 def codes_and_warned(projector, X):
-    """Return codes, and how many rows a warning calls undetermined."""
+    """Return codes and the number of rows that warnings name."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         codes = projector.fit_transform(X)
@@ -58,7 +58,7 @@ def test_theta_agrees_with_a_tight_tolerance(make, order):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("order", [3, 4])
-def test_rows_of_undetermined_theta_are_warned_of(order, seed):
+def test_warnings_count_rows_with_undetermined_theta(order, seed):
     X = sparse_rows(4, seed)
     codes, n_warned = codes_and_warned(ManyBodyProjector(order), X)
     with warnings.catch_warnings(action="ignore"):
@@ -76,7 +76,7 @@ def test_the_warning_names_rows_and_what_to_do():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_codes_on_any_set_of_elements_settle_as_well(seed):
-    """The base is no family of interactions, and larger than the dense method's."""
+    """Test a base that is no set of interactions and too large for the dense solver."""
     rng = np.random.default_rng(seed)
     base = rng.uniform(size=(20, 20)) < 0.5
     base[0, 0] = False
