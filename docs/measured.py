@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.imbalance import ratios  # noqa: E402
+from benchmarks.imbalance import manifolds, ratios  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
+from benchmarks.plausibility import report as plausibility  # noqa: E402
 from benchmarks.small import report as small  # noqa: E402
 from benchmarks.speed import cores  # noqa: E402
 
@@ -108,7 +109,9 @@ def figures():
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
     found |= _of_shares() | _of_few_rows() | _of_speed()
-    return found | ratios.figures() | small.figures()
+    for part in (manifolds, plausibility, ratios, small):
+        found |= part.figures()
+    return found
 
 
 def _of_shares():
@@ -190,7 +193,9 @@ def tables():
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
     found = {name: "\n".join(lines) for name, lines in found.items()}
-    return found | report.tables() | ratios.tables() | small.tables()
+    for part in (manifolds, plausibility, ratios, report, small):
+        found |= part.tables()
+    return found
 
 
 def _markdown(head, body):

@@ -14,12 +14,14 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.harness import Split, evaluate
-from benchmarks.imbalance import fresh, problems, public, ratios, wide
+from benchmarks.imbalance import fresh, manifolds, problems, public, ratios, wide
 from benchmarks.imbalance import report as imbalance
 from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
+from benchmarks.plausibility.rules import KINDS, violated
+from benchmarks.plausibility.tables import halves, prepared
 from benchmarks.promises import fuzz
 from benchmarks.rivals import Rival, seeded
 from benchmarks.small import report as small
@@ -339,3 +341,56 @@ def test_gains_of_small_tables_are_positive_where_new_rows_help():
         np.testing.assert_allclose(found, [wanted])
     rows[0]["log loss"] = ""
     assert small.gains(rows, "forest", 10, "PNL x 5", "log loss") is None
+
+
+def test_rules_are_those_of_all_training_rows():
+    rows = np.arange(100)
+    train = pd.DataFrame(
+        {
+            "kind": np.where(rows < 50, "child", "adult"),
+            "place": np.where(rows < 50, "school", "office"),
+            "age": np.where(rows < 50, 6 + rows % 10, 20 + rows % 30),
+            "wage": np.where(rows < 50, 0.0, 1000.0 * (1 + rows % 20)),
+            "gross": np.where(rows < 50, 0.0, 1000.0 * (1 + rows % 20) + 500.25),
+        }
+    )
+    found = {kind: find(train) for kind, find in KINDS.items()}
+    assert {violated(rules, train) for rules in found.values()} == {0.0}
+    right = train.iloc[[60]]
+    wrong = {
+        "a category implies a range": {"age": 12},
+        "zero implies a range": {"wage": 0.0},
+        "not zero implies a range": {"wage": 3000.0, "age": 12},
+        "difference of two ordered columns": {"gross": 30_000.0},
+        "combination of two categories": {"place": "school"},
+        "resolution": {"wage": 1500.0},
+        "number of decimals": {"gross": 1500.123},
+    }
+    for kind, cells in wrong.items():
+        assert violated(found[kind], right) == 0, kind
+        assert violated(found[kind], right.assign(**cells)) == 1, kind
+
+
+def test_the_split_of_a_real_table_uses_each_row_once():
+    frame = pd.DataFrame({"x": np.arange(201.0), "y": list("ab") * 100 + ["c"]})
+    train, held_out = halves(frame)
+    assert sorted([*train["x"], *held_out["x"]]) == frame["x"].tolist()
+    dated = frame.assign(day=pd.Timestamp("2024-01-01"), gap=np.nan, one=1)
+    assert list(prepared(dated)) == ["x", "y"]
+
+
+def test_methods_are_tested_against_the_default(monkeypatch):
+    values = {"none": 0.4, "PNL": 0.5, "paper": 0.45}
+    rows = [
+        {"table": f"t{i}", "family": f"f{i // 2}", "sampler": name}
+        | {"learner": "forest", "folds": "4"}
+        | dict.fromkeys(imbalance.DIRECTIONS, str(value))
+        for i in range(8)
+        for name, value in values.items()
+    ]
+    monkeypatch.setattr(manifolds, "read_csv", lambda name: rows)
+    none, default, paper = manifolds.table()
+    assert default["ROC AUC"] == "0.500"
+    assert none["ROC AUC"] == "0.400 (0.0078; 0.12)"
+    assert paper["average precision"] == "0.450 (0.0078; 0.12)"
+    assert manifolds.figures() == {"manifolds_seeds": "2"}
