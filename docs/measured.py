@@ -40,8 +40,8 @@ def only(name, **wanted):
 
 
 def share(value):
-    """Three digits without the zero before the point."""
-    return f"{float(value):.3f}".replace("0.", ".", 1)
+    """Format a score with three decimals."""
+    return f"{float(value):.3f}"
 
 
 @cache
