@@ -171,7 +171,22 @@ def _of_speed():
     found["million_jobs_s"] = speed("whole_job", million, "PNLSampler, n_jobs=-1, s", 1)
     found["million_smote_s"] = speed("whole_job", million, "SMOTE, s", 1)
     found["grows_search"], found["grows_rest"] = growth(1)
-    return found
+    return found | _of_workers()
+
+
+def _of_workers():
+    """Return how many times as fast as one thread 16 cores encode images."""
+
+    def gain(order, setting):
+        wanted = {"table": "encoding", "job": order, "measure": "rows a second"}
+        many, one = (
+            float(only("speed-cores-16", **wanted, setting=name)["value"])
+            for name in (setting, "1 thread")
+        )
+        return f"{many / one:.1f}"
+
+    found = {f"threads_{n}": gain("order 2", f"{n} threads") for n in (2, 4, 8, 16)}
+    return found | {"processes_16": gain("order 3", "16 processes")}
 
 
 def tables():
@@ -229,14 +244,14 @@ def _share_tables():
         "none": "no new rows",
         "PNL 1/5": "`sampling_strategy=1/5`",
         "PNL 1/3": "`sampling_strategy=1/3`",
-        "PNL 1": "all level, the default",
+        "PNL 1": "balanced classes (default)",
     }
     one = {"PNL 1/5", "PNL 1/3", "PNL 1"}
     ten = {
         "none": "one model, no new rows",
-        "PNL 1/3": "one model, a third",
+        "PNL 1/3": "one model, new rows (1/3)",
         "bagging": "ten models, no new rows",
-        "bagging, PNL": "ten models, new rows each",
+        "bagging, PNL": "ten models, each with its own new rows",
         "ten draws, PNL": "the same, `bootstrap=False`",
     }
     return {
@@ -302,24 +317,22 @@ def _ensembles(which):
 
 
 def _few_shot():
-    """A problem and learner a line, accuracy at 5 and at 50 rows a class."""
-    samplers = dict.fromkeys(r["sampler"] for r in rows("few-shot-images"))
+    """Return accuracies at 5 and at 50 rows per class, for each problem and learner."""
     found = {
         (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
         for r in rows("few-shot-images")
     }
-    pairs = dict.fromkeys(key[:2] for key in found)
-    body = [
-        [*pair, *(" / ".join(found.get((*pair, n, s), "–") for n in ("5", "50"))
-                  for s in samplers)]
-        for pair in pairs
-    ]  # fmt: skip
+    samplers = dict.fromkeys(key[3] for key in found if key[3] != "noise")
+    body = []
+    for pair in dict.fromkeys(key[:2] for key in found):
+        both = ([found.get((*pair, n, s), "–") for n in ("5", "50")] for s in samplers)
+        body.append([", ".join(pair), *map(" / ".join, both)])
     for against in ("none", "SMOTE"):
-        body.append([f"settings better / worse than {against}", ""])
+        body.append([f"settings better / worse than {against}"])
         for s in samplers:
             given = flags(s, against).split()
             body[-1].append("" if s == against else f"{given[0]} / {given[2]}")
-    return _markdown(["problem", "learner", *samplers], body)
+    return _markdown(["images, classifier", *samplers], body)
 
 
 def _mixed():
