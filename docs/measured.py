@@ -196,6 +196,7 @@ def tables():
     found |= {"fresh": _imbalance("fresh"), "fresh-ensembles": _ensembles("fresh")}
     found |= _share_tables()
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
+    found |= {"regression": _regression(), "payments": _payments()}
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
     for script in ("forward", "backward", "whole_job"):
@@ -345,6 +346,31 @@ def _mixed():
         means = (sum(float(r[m]) for r in found) / len(found) for m in scores)
         body.append([sampler, *map(share, means)])
     return _markdown(["mean of learners", *scores], body)
+
+
+def _regression():
+    """Return the change of the RMSE in percent, by number of rows and sampler."""
+    learners = ("mean", "linear", "5-NN", "forest", "boosting")
+    body = [
+        [f"{r['rows']}, {r['sampler']}", *(r[name] for name in learners)]
+        for r in rows("regression")
+        if r["sampler"] not in ("none", "default")
+    ]
+    return _markdown(["rows, sampler", "mean of learners", *learners[1:]], body)
+
+
+def _payments():
+    """Return the mean scores by way of sampling, for each number of rows."""
+    found, body = rows("payments"), []
+    sizes = dict.fromkeys(r["rows"] for r in found)
+    for way in dict.fromkeys(r["way"] for r in found):
+        body.append([way.replace("imputed", "with an imputer")])
+        for size in sizes:
+            own = [r for r in found if (r["way"], r["rows"]) == (way, size)]
+            body[-1] += [share(sum(float(r[m]) for r in own) / len(own))
+                         for m in METRICS[:3]]  # fmt: skip
+    head = [f"{name}, {int(n) // 100} frauds" for n in sizes for name in METRICS[:3]]
+    return _markdown(["sampler", *head], body)
 
 
 def _cores():

@@ -19,8 +19,6 @@ The picture shows what the sampler does to the rare class.
 # %%
 # An imbalanced table
 # -------------------
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
@@ -105,7 +103,4 @@ for rows, label, colour, size in (
     axis.scatter(*rows[:, columns].T, s=size, c=colour, label=label)
 axis.set(**dict(zip(("xlabel", "ylabel"), table.feature_names[columns], strict=True)))
 axis.legend()
-picture = Path("quickstart.png").resolve()
-figure.savefig(picture, dpi=150)
-print(f"\npicture saved: {picture}")
 plt.show()
