@@ -83,7 +83,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "_generated/backreferences",
     "inspect_global_variables": True,
     "show_memory": False,
-    "default_thumb_file": str(HERE / "_static" / "logo.svg"),
+    "default_thumb_file": str(HERE / "_static" / "pictures" / "codes.svg"),
     "ignore_pattern": "paper_images",
     "download_all_examples": False,
     "remove_config_comments": True,
