@@ -80,7 +80,7 @@ def collect():
 
 def table():
     """The claims as a Markdown table."""
-    lines = ["| figure | the paper | seen here | |", "|---|---|---|---|"]
+    lines = ["| figure | claim of the paper | result | verdict |", "|---|---|---|---|"]
     for row in kept():
         script = f"{row['figure']}.py"
         title = (EXAMPLES / script).read_text("utf-8").split("\n")[2]
