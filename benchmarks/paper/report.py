@@ -146,12 +146,12 @@ def _lines(found):
                     "" if sampler == "none" else _verdict(row, "minus none", gain),
                 ]
             )
-    head = ["data", "training set", "printed", "to none", "ours", "to none (se)", ""]
+    head = ["data", "training set", "printed", "to none", "rerun", "to none (se)", ""]
     return _markdown(head, body)
 
 
 def _rivals(found):
-    """The recipe of the paper against each rival: printed and ours."""
+    """Compare the recipe of the paper with each baseline: printed and rerun."""
     said, body = printed.table_1(), []
     for problem in TITLES:
         for sampler in SAMPLERS:
@@ -165,7 +165,7 @@ def _rivals(found):
                 cells.append(_gain(row, f"minus {ours}", -1))
             name = "minus PNL (paper)"
             body.append([*cells, _verdict(row, name, gain, -1)])
-    head = ["data", "rival", "printed", *(f"{ours} (se)" for ours in OURS), ""]
+    head = ["data", "baseline", "printed", *(f"{ours} (se)" for ours in OURS), ""]
     return _markdown(head, body)
 
 
