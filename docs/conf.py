@@ -1,10 +1,11 @@
-"""Configuration of the site: ``python -m sphinx -W --keep-going -b html docs out``.
+"""Configure the site: ``python -m sphinx -W --keep-going -b html docs out``.
 
-Nothing is read from the network. ``SKLEARN_PNL_INTERSPHINX=1`` adds links to the pages
-of scikit-learn, NumPy and SciPy, and needs it; ``SKLEARN_PNL_GALLERY=0`` leaves the
-examples unrun. Those on MNIST and CIFAR-10 run where ``SKLEARN_PNL_DATA`` names the
-folder with the images. ``SKLEARN_PNL_SITE`` is the address under which versions stand
-side by side, and ``SKLEARN_PNL_SITE_VERSION`` which of them this is.
+The build reads nothing from the network, except for ``SKLEARN_PNL_INTERSPHINX=1``,
+which adds links to the pages of scikit-learn, NumPy and SciPy.
+``SKLEARN_PNL_GALLERY=0`` does not run the examples. If ``SKLEARN_PNL_DATA`` names the
+folder with the images, the examples on MNIST and CIFAR-10 run as well.
+``SKLEARN_PNL_SITE`` is the address of all versions, and ``SKLEARN_PNL_SITE_VERSION``
+the version of this build.
 """
 
 import os
