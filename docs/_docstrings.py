@@ -1,7 +1,8 @@
-"""What of the docstrings goes into the reference.
+"""Prepare docstrings for the reference.
 
-Types are plain text: ``(n, *shape)`` is no emphasis, ``n_`` no link. Members that
-classes have from other libraries are documented there, and short names are found.
+Types are plain text: ``(n, *shape)`` is not emphasised and ``n_`` is not a link.
+Members that classes inherit from other libraries are left out, and short names are
+resolved.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""``llms.txt``: the pages as a list for programs that read, with their Markdown beside.
+"""Write ``llms.txt``, a list of the pages for programs, and the pages as Markdown.
 
-The format is that of llmstxt.org: a title, a summary, and links with a line each.
+The format of llmstxt.org has a title, a summary, and links with one line each.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Mathematics as MathML, which browsers draw by themselves: no script, no network."""
+"""Render mathematics as MathML, which needs no script and no network."""
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml

@@ -1,8 +1,8 @@
-"""Plain Markdown on the site: names of the library are linked, examples too.
+"""Link names of the library and examples in plain Markdown.
 
-Pages have no roles, so that they read the same in the repository. ``PNLSampler`` or
-``geometry.rake_array`` in code type leads to the reference, a link to an example's file
-to the page with its pictures, and one to another file to the repository.
+Pages contain no roles, so that they read the same in the repository. ``PNLSampler`` or
+``geometry.rake_array`` in code type is linked to the reference, a link to the file of
+an example to its page, and a link to another file to the repository.
 """
 
 import re
@@ -13,12 +13,13 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 import sklearn_pnl
+from sklearn_pnl import control, encoding, methods
 
 _OUTWARD = re.compile(r"\]\(((?:\.\./)+)([^)\s]+)\)")
 
 
 def _leave_outward(app, docname, source):
-    """Links to files beside the folder of the pages, which the site does not have."""
+    """Redirect links to files outside of the folder of the pages."""
     depth = docname.count("/") + 1
 
     def target(found):
@@ -38,15 +39,17 @@ def _is_markdown(env, docname):
 
 
 def _target(text):
-    """Full name of what a text in code type names, or None."""
+    """Return the full name of the object that a text names, or None."""
     if not re.fullmatch(r"[\w.]+", text):
         return None
     first, *others = text.removeprefix("sklearn_pnl.").split(".")
     if first in sklearn_pnl.__all__ and first != "geometry":
         return ".".join(["sklearn_pnl", first, *others])
-    named = others if first == "control" else [first, *others]
-    if named and named[0] in sklearn_pnl.control.__all__:
-        return ".".join(["sklearn_pnl.control", *named])
+    for folder in (control, methods, encoding):
+        place = folder.__name__
+        named = others if f"sklearn_pnl.{first}" == place else [first, *others]
+        if named and named[0] in folder.__all__:
+            return ".".join([place, *named])
     given = others if first == "geometry" else [first, *others]
     if given and given[0] in sklearn_pnl.geometry.__all__:
         return ".".join(["sklearn_pnl.geometry", *given])
@@ -54,7 +57,7 @@ def _target(text):
 
 
 class _Names(SphinxTransform):
-    """Wrap names in references, but for those in headings and in links."""
+    """Wrap names in references, except for names in headings and links."""
 
     default_priority = 5
 

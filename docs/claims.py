@@ -1,8 +1,8 @@
-"""Claims of the paper's figures, what the examples see of them, and the verdicts.
+"""Collect the claims of the paper's figures, the results of the examples and verdicts.
 
-``python docs/claims.py`` runs the examples of the paper, in a few minutes, and writes
-what they print to ``paper_figures.csv``; ``fill.py`` makes a table of that. The images
-of MNIST and CIFAR-10 must be there, as ``examples/paper/paper_images.py`` says.
+``python docs/claims.py`` runs the examples of the paper and writes their output to
+``paper_figures.csv``, of which ``fill.py`` makes a table. The examples need the images
+of MNIST and CIFAR-10, see ``examples/paper/paper_images.py``.
 """
 
 import csv
@@ -80,7 +80,7 @@ def collect():
 
 def table():
     """The claims as a Markdown table."""
-    lines = ["| figure | the paper | seen here | |", "|---|---|---|---|"]
+    lines = ["| figure | claim of the paper | result | verdict |", "|---|---|---|---|"]
     for row in kept():
         script = f"{row['figure']}.py"
         title = (EXAMPLES / script).read_text("utf-8").split("\n")[2]

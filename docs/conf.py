@@ -1,10 +1,11 @@
-"""Configuration of the site: ``python -m sphinx -W --keep-going -b html docs out``.
+"""Configure the site: ``python -m sphinx -W --keep-going -b html docs out``.
 
-Nothing is read from the network. ``SKLEARN_PNL_INTERSPHINX=1`` adds links to the pages
-of scikit-learn, NumPy and SciPy, and needs it; ``SKLEARN_PNL_GALLERY=0`` leaves the
-examples unrun. Those on MNIST and CIFAR-10 run where ``SKLEARN_PNL_DATA`` names the
-folder with the images. ``SKLEARN_PNL_SITE`` is the address under which versions stand
-side by side, and ``SKLEARN_PNL_SITE_VERSION`` which of them this is.
+The build reads nothing from the network, except for ``SKLEARN_PNL_INTERSPHINX=1``,
+which adds links to the pages of scikit-learn, NumPy and SciPy.
+``SKLEARN_PNL_GALLERY=0`` does not run the examples. If ``SKLEARN_PNL_DATA`` names the
+folder with the images, the examples on MNIST and CIFAR-10 run as well.
+``SKLEARN_PNL_SITE`` is the address of all versions, and ``SKLEARN_PNL_SITE_VERSION``
+the version of this build.
 """
 
 import os
@@ -38,6 +39,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -54,6 +56,8 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(sklearn|imblearn|numpy|scipy|joblib|matplotlib|pandas)\..*")
 ]
+# The arguments of Draws.start, which only a class of your own meets.
+nitpick_ignore = [("py:class", "Drawn"), ("py:class", "Request")]
 default_role = None
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -80,12 +84,12 @@ sphinx_gallery_conf = {
     "backreferences_dir": "_generated/backreferences",
     "inspect_global_variables": True,
     "show_memory": False,
-    "default_thumb_file": str(HERE / "_static" / "pictures" / "posets.svg"),
+    "default_thumb_file": str(HERE / "_static" / "pictures" / "codes.svg"),
+    "ignore_pattern": "paper_images",
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
-    # The first three, by their names, are the steps of the method.
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "_gallery.Order",
 }
 # Pictures are written into the page; no window could be shown.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
@@ -103,10 +107,15 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "sklearn_pnl"},
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "text": "sklearn_pnl",
+    },
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "github_url": PROJECT["urls"]["Source"],
     "show_toc_level": 2,
@@ -135,19 +144,21 @@ if site := os.environ.get("SKLEARN_PNL_SITE"):
 ogp_site_url = html_baseurl if site else ""
 ogp_social_cards = {"enable": False}
 llms_summary = PROJECT["description"]
-alone = (
-    "guide/control",
-    "start",
-    "choose",
-    "beside",
+without_sidebar = (
+    "index",
+    "getting_started",
+    "when_to_oversample",
+    "parameters",
     "recipes",
-    "scale",
-    "when_not",
     "benchmarks",
-    "errors",
+    "comparison",
+    "large_data",
+    "troubleshooting",
     "paper",
     "from_the_paper",
+    "citing",
+    "changelog",
 )
-html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
+html_sidebars = {page: [] for page in without_sidebar}
 html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"

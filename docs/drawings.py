@@ -44,21 +44,18 @@ def save(draw, path):
 
 
 def new_rows():
-    """A rare class with its new rows, and new rows with a total asked for."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    X, y, new = _moons()
-    left.scatter(*X[y == 0].T, s=12, color=GREY, label="common class")
-    left.scatter(*new.T, s=12, color=ORANGE, alpha=0.6, label="new rows")
-    left.scatter(*X[y == 1].T, s=26, color=BLUE, label="rare class")
-    left.set_title("new rows of a rare class")
-    parts, augmenter, asked = _two_parts()
-    rows = augmenter.sample(150, random_state=0, constraints=asked)
-    right.scatter(*parts.T, s=12, color=GREY, label="rows")
+    """Draw a minority class with its new rows, and new rows with a required total."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.9), layout="constrained")
+    _crescents(left, *_moons())
+    left.set_title("new rows of a minority class")
+    parts, augmenter, required = _two_parts()
+    rows = augmenter.sample(150, random_state=0, constraints=required)
+    right.scatter(*parts.T, s=12, color=GREY, label="training rows")
     right.scatter(*rows.T, s=10, color=ORANGE, label="new rows, a + b = 5")
-    right.set(title="new rows with a total", xlabel="a", ylabel="b")
-    for axis in (left, right):
-        axis.legend(loc="upper right", fontsize=9)
+    right.set(title="new rows with a required total", xlabel="a", ylabel="b")
     _bare(left)
+    for axis in (left, right):
+        _legend_below(axis)
     return figure
 
 
@@ -67,55 +64,69 @@ def _bare(axes):
         axis.set(xticks=[], yticks=[])
 
 
+def _legend_below(axis):
+    """Place the legend below the axes, where it covers no points."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.02)}
+    if axis.get_xlabel():
+        place["bbox_to_anchor"] = (0.5, -0.16)
+    axis.legend(**place, ncols=3, fontsize=9, frameon=False, columnspacing=1)
+
+
 def _moons():
-    """Rows, classes, and new rows of the rare class."""
-    X, y = make_moons((200, 20), noise=0.12, random_state=3)
-    X_all, _ = PNLSampler(random_state=0).fit_resample(X, y)
+    """Return rows, classes, and new rows of the minority class."""
+    X, y = make_moons((200, 20), noise=0.07, random_state=3)
+    X_all, _ = PNLSampler(k_neighbors=3, random_state=0).fit_resample(X, y)
     return X, y, X_all[len(X) :]
 
 
+def _crescents(axis, X, y, new=None):
+    """Draw both classes, and the new rows if there are any."""
+    axis.scatter(*X[y == 0].T, s=12, color=GREY, label="majority class")
+    if new is not None:
+        axis.scatter(*new.T, s=12, color=ORANGE, alpha=0.6, label="new rows")
+    axis.scatter(*X[y == 1].T, s=26, color=BLUE, label="minority class")
+
+
 def start():
-    """An imbalanced problem before and after."""
+    """Draw an imbalanced problem before and after over-sampling."""
     X, y, new = _moons()
     figure, axes = plt.subplots(
-        1, 2, figsize=(8, 3.2), sharex=True, sharey=True, layout="constrained"
+        1, 2, figsize=(8, 3.5), sharex=True, sharey=True, layout="constrained"
     )
-    for axis in axes:
-        axis.scatter(*X[y == 0].T, s=12, color=GREY, label="common class")
-    axes[1].scatter(*new.T, s=12, color=ORANGE, alpha=0.6, label="new rows")
-    for axis in axes:
-        axis.scatter(*X[y == 1].T, s=26, color=BLUE, label="rare class")
-    axes[0].set_title("220 rows, 20 of the rare class")
+    _crescents(axes[0], X, y)
+    _crescents(axes[1], X, y, new)
+    axes[0].set_title("220 rows, 20 of the minority class")
     axes[1].set_title(f"with {len(new)} new rows")
-    axes[1].legend(loc="upper right", fontsize=9)
     _bare(axes)
+    for axis in axes:
+        _legend_below(axis)
     return figure
 
 
 def theorems():
     """What straight lines keep: an equality, and an order of two columns."""
     rng = np.random.default_rng(0)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.0), layout="constrained")
     a = rng.uniform(2, 8, 60)
     X = np.column_stack([a, 10 - a, rng.normal(size=60)])
     plain = X + 0.6 * rng.normal(size=X.shape)
     new = PNLAugmenter().fit(X).sample(150, random_state=0)
     left.scatter(*plain[:, :2].T, s=12, color=GREY, label="independent noise")
     left.scatter(*new[:, :2].T, s=12, color=ORANGE, label="new rows")
-    left.scatter(*X[:, :2].T, s=16, color=BLUE, label="rows, a + b = 10")
-    left.set(title="an equality", xlabel="a", ylabel="b")
+    left.scatter(*X[:, :2].T, s=16, color=BLUE, label="training rows")
+    left.set(title="an equality, a + b = 10", xlabel="a", ylabel="b")
     low = rng.uniform(0, 10, 60)
     Z = np.column_stack([low, low + rng.exponential(0.5, 60)])
     new = PNLAugmenter().fit(Z).sample(200, random_state=0)
     crossed = Z + 0.6 * rng.normal(size=Z.shape)
     crossed = crossed[crossed[:, 0] > crossed[:, 1]]
-    right.scatter(*crossed.T, s=14, marker="x", color=GREY, label="plain noise")
+    right.scatter(*crossed.T, s=14, marker="x", color=GREY, label="independent noise")
     right.scatter(*new.T, s=12, color=ORANGE, label="new rows")
-    right.scatter(*Z.T, s=16, color=BLUE, label="rows, low <= high")
+    right.scatter(*Z.T, s=16, color=BLUE, label="training rows")
     right.plot([0, 11], [0, 11], color="black", linewidth=0.8)
-    right.set(title="an order", xlabel="low", ylabel="high")
+    right.set(title="an order, low <= high", xlabel="low", ylabel="high")
     for axis in (left, right):
-        axis.legend(fontsize=9)
+        _legend_below(axis)
     return figure
 
 
@@ -256,30 +267,29 @@ def offsets():
 
 
 def _two_parts():
-    """Rows of two parts, what was fitted on them, and a total asked for."""
+    """Return rows of two parts, an augmenter, and a constraint on the total."""
     parts = np.random.default_rng(0).gamma(2.0, size=(200, 2))
-    asked = ColumnConstraint({0: 1, 1: 1}, equal=5)
-    return parts, PNLAugmenter().fit(parts), asked
+    required = ColumnConstraint({0: 1, 1: 1}, equal=5)
+    return parts, PNLAugmenter().fit(parts), required
 
 
 def totals():
-    """Rows as they are drawn, and rows that are asked to have a total."""
-    parts, augmenter, asked = _two_parts()
+    """Draw new rows without a constraint, and new rows with a required total."""
+    parts, augmenter, required = _two_parts()
+    constrained = augmenter.sample(150, random_state=0, constraints=required)
     new = {
         "sample(150)": augmenter.sample(150, random_state=0),
-        "x0 + x1 = 5 asked for": augmenter.sample(
-            150, random_state=0, constraints=asked
-        ),
+        "constraint x0 + x1 = 5": constrained,
     }
     figure, axes = plt.subplots(
-        1, 2, figsize=(7.5, 3.2), sharex=True, sharey=True, layout="constrained"
+        1, 2, figsize=(7.5, 3.6), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, rows) in zip(axes, new.items(), strict=True):
         axis.scatter(*parts.T, s=12, color=GREY, label="training rows")
         axis.scatter(*rows.T, s=10, color=ORANGE, label="new rows")
         axis.set(title=name, xlabel="x0")
+        _legend_below(axis)
     axes[0].set_ylabel("x1")
-    axes[0].legend(fontsize=9)
     return figure
 
 

@@ -1,12 +1,13 @@
-"""Write into the pages what they show: figures, tables, and what their code prints.
+"""Write measured figures, measured tables and the output of code into the pages.
 
-``python docs/fill.py`` after a benchmark, a change of the code or of a page; a test
-compares. So pages read the same in the repository as on the site.
+Run ``python docs/fill.py`` after a change of a benchmark, of the code or of a page. A
+test compares the pages. Pages therefore read the same in the repository and on the
+site.
 
-``<!-- name -->.511<!-- -->`` is a figure and ``<!-- name -->``, lines, ``<!-- end of
-name -->`` a table, each from ``measured.py`` and its like. A block of ``python`` is
-run, those of a page one after the other, and the block of ``text`` after it is what it
-printed. A block of ``py`` is not run.
+``<!-- name -->0.511<!-- -->`` marks a figure. ``<!-- name -->``, lines and ``<!-- end
+of name -->`` mark a table. ``measured.py`` and ``claims.py`` provide both. The blocks
+of ``python`` on a page are run one after the other, and the block of ``text`` after a
+block shows its output. A block of ``py`` is not run.
 """
 
 import io
@@ -30,20 +31,20 @@ SHOWN = re.compile(rf"({NUMBER.pattern}|\.\.\.)")
 
 
 def pages():
-    """Every page with marks or code: the README, the site's, those of benchmarks."""
+    """Return all pages with marks or code: README, site and benchmarks."""
     found = [*HERE.glob("*.md"), *HERE.glob("guide/*.md")]
     found += ROOT.glob("benchmarks/**/README.md")
     return [ROOT / "README.md", *sorted(found)]
 
 
 def pieces():
-    """All that is measured, by the names that marks have."""
+    """Return all figures and tables by the names of their marks."""
     tables = measured.tables() | {"paper-figures": claims.table()}
     return measured.figures() | tables
 
 
 def filled(text, pieces):
-    """A page with its figures and tables made anew."""
+    """Return a page with new figures and tables."""
     text = TABLE.sub(
         lambda m: f"<!-- {m[1]} -->\n{pieces[m[1]]}\n\n<!-- end of {m[1]} -->", text
     )
@@ -51,12 +52,12 @@ def filled(text, pieces):
 
 
 def blocks(text):
-    """Pairs of code, and of what the page says that it prints; None for nothing."""
+    """Return pairs of code and its shown output, None without an output."""
     return [(found[1], found[2]) for found in BLOCK.finditer(text)]
 
 
 def run(text, name="page"):
-    """What each block of a page prints."""
+    """Yield the output of each block of a page."""
     names = {"__name__": "__main__"}
     for code, _ in blocks(text):
         with redirect_stdout(io.StringIO()) as printed:
@@ -65,7 +66,7 @@ def run(text, name="page"):
 
 
 def with_outputs(text, name="page"):
-    """A page with what its code prints; what is the same but for rounding stays."""
+    """Return a page with new outputs; equal outputs up to rounding stay."""
     printed = run(text, name)
 
     def shown(found):
@@ -79,10 +80,9 @@ def with_outputs(text, name="page"):
 
 
 def same(printed, shown):
-    """Whether a page shows what is printed: word by word, numbers to four digits.
+    """Check whether two outputs agree: words exactly, numbers to four digits.
 
-    Other versions of NumPy round otherwise. Three dots on a page stand for anything,
-    where other versions print something else.
+    Versions of NumPy round differently. Three dots on a page match any text.
     """
     parts = (part for part in SHOWN.split(" ".join(shown.split())) if part)
     found = re.fullmatch("".join(map(_pattern, parts)), " ".join(printed.split()))

@@ -1,8 +1,7 @@
-"""Figures and tables of the pages, read from the results of the benchmarks.
+"""Provide the measured figures and tables of the pages from the results of benchmarks.
 
-No page holds a measured number of its own: ``fill.py`` writes :func:`figures` and
-:func:`tables` between the marks that name them. A figure that is no longer in its CSV
-stops it.
+``fill.py`` writes :func:`figures` and :func:`tables` between the marks that name them.
+A mark whose figure is not in a CSV file of ``benchmarks/results`` raises an error.
 """
 
 import csv
@@ -26,13 +25,13 @@ MEAN = imbalance.OVERALL
 
 @cache
 def rows(name):
-    """Rows of a CSV, as dicts of strings."""
+    """Return the rows of a CSV file as dicts of strings."""
     with open(RESULTS / f"{name}.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def only(name, **wanted):
-    """The one row of a CSV with the wanted entries."""
+    """Return the only row of a CSV file with the given entries."""
     names = {key.replace("_", " "): value for key, value in wanted.items()}
     found = [r for r in rows(name) if all(r[k] == v for k, v in names.items())]
     if len(found) != 1:
@@ -41,30 +40,30 @@ def only(name, **wanted):
 
 
 def share(value):
-    """Three digits without the zero before the point."""
-    return f"{float(value):.3f}".replace("0.", ".", 1)
+    """Format a score with three decimals."""
+    return f"{float(value):.3f}"
 
 
 @cache
 def means(which):
-    """Mean scores over the tables of a set, by sampler, learner and metric."""
+    """Return mean scores over a set of tables, by sampler, learner and metric."""
     found, _ = imbalance.scores(rows(f"imbalance-{which}"))
     return {key: share(values.mean()) for key, values in found.items()}
 
 
 def score(which, sampler, metric, learner=MEAN):
-    """Mean score over the tables of a set."""
+    """Return a mean score over a set of tables."""
     return means(which)[sampler, learner, metric]
 
 
 def accuracy(problem, shots, learner, sampler):
-    """Accuracy with few rows a class."""
+    """Return an accuracy with few rows per class."""
     wanted = {"problem": problem, "shots": shots, "learner": learner}
     return share(only("few-shot-images", **wanted, sampler=sampler)["accuracy"])
 
 
 def flags(sampler, against="none"):
-    """How many of the settings are better and worse, beyond two standard errors."""
+    """Count settings that are better and worse by over two standard errors."""
     column = f"accuracy_flag_{against}"
     found = [r[column] for r in rows("few-shot-images") if r["sampler"] == sampler]
     better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
@@ -72,13 +71,13 @@ def flags(sampler, against="none"):
 
 
 def speed(script, job, measure, digits=2):
-    """A measured figure of a speed benchmark."""
+    """Return a measured figure of a speed benchmark."""
     found = only(f"speed-{script}", job=job, measure=measure)["measured"]
     return f"{float(found):,.{digits}f}"
 
 
 def growth(order):
-    """Exponents of the neighbour search, and of the rest, in the number of rows."""
+    """Return the growth exponents of the neighbour search and of all other steps."""
     found = [r for r in rows("speed-scaling") if r["varied"] == "n"]
     last = max(i for i, r in enumerate(found) if r["order"] == str(order))
     exponents = found[last + 1]
@@ -88,7 +87,7 @@ def growth(order):
 
 
 def figures():
-    """Figures by the names that pages mark them with."""
+    """Return the figures by the names of their marks."""
     samplers = {
         "none": "none",
         "threshold": "threshold",
@@ -115,7 +114,7 @@ def figures():
 
 
 def _of_shares():
-    """Means of the thirty tables by share of the rare class and learner."""
+    """Return means over the held-out tables by ratio of the classes and learner."""
     samplers = {"none": "none", "threshold": "threshold", "smote": "SMOTE 1/3"}
     samplers |= {"fifth": "PNL 1/5", "third": "PNL 1/3", "full": "PNL 1"}
     metrics = {"ap": METRICS[0], "balanced": METRICS[2], "brier": "corrected Brier"}
@@ -174,16 +173,32 @@ def _of_speed():
     found["million_jobs_s"] = speed("whole_job", million, "PNLSampler, n_jobs=-1, s", 1)
     found["million_smote_s"] = speed("whole_job", million, "SMOTE, s", 1)
     found["grows_search"], found["grows_rest"] = growth(1)
-    return found
+    return found | _of_workers()
+
+
+def _of_workers():
+    """Return how many times as fast as one thread 16 cores encode images."""
+
+    def gain(order, setting):
+        wanted = {"table": "encoding", "job": order, "measure": "rows a second"}
+        many, one = (
+            float(only("speed-cores-16", **wanted, setting=name)["value"])
+            for name in (setting, "1 thread")
+        )
+        return f"{many / one:.1f}"
+
+    found = {f"threads_{n}": gain("order 2", f"{n} threads") for n in (2, 4, 8, 16)}
+    return found | {"processes_16": gain("order 3", "16 processes")}
 
 
 def tables():
-    """Tables by the names that pages mark them with."""
+    """Return the tables by the names of their marks."""
     sets = ("fresh", "held-out")
     found = {f"{which}-minus-smote": _minus_smote(which) for which in sets}
     found |= {"fresh": _imbalance("fresh"), "fresh-ensembles": _ensembles("fresh")}
     found |= _share_tables()
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
+    found |= {"regression": _regression(), "payments": _payments()}
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
     for script in ("forward", "backward", "whole_job"):
@@ -206,7 +221,7 @@ def _markdown(head, body):
 
 
 def _imbalance(which):
-    """A sampler a line, means over tables and learners; less smote-variants."""
+    """Return mean scores, one line per sampler, without smote-variants."""
     lines = imbalance.means(_kept(which))
     metrics = [name for name in imbalance.DIRECTIONS if name in lines[0]]
     body = [[x["sampler"], *(share(x[name]) for name in metrics)] for x in lines]
@@ -214,13 +229,13 @@ def _imbalance(which):
 
 
 def _kept(which):
-    """What pages show of a set; the report has all samplers."""
+    """Return the rows that pages show; the report has all samplers."""
     found = rows(f"imbalance-{which}")
     return [row for row in found if row["sampler"] not in VARIANTS]
 
 
 def _minus_smote(which):
-    """1000 times the differences to SMOTE, a sampler a line; less smote-variants."""
+    """Return 1000 times the differences to SMOTE, one line per sampler."""
     lines = imbalance.differences(_kept(which), learners=[MEAN])
     names = [name for name in imbalance.SHORT.values() if name in lines[0]]
     body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
@@ -228,20 +243,20 @@ def _minus_smote(which):
 
 
 def _share_tables():
-    """How many new rows, and ten models: scores by learner, and their gains."""
+    """Return the tables on the number of new rows and on ten models."""
     decisions = "balanced accuracy", "corrected Brier"
     some = {
         "none": "no new rows",
         "PNL 1/5": "`sampling_strategy=1/5`",
         "PNL 1/3": "`sampling_strategy=1/3`",
-        "PNL 1": "all level, the default",
+        "PNL 1": "balanced classes (default)",
     }
     one = {"PNL 1/5", "PNL 1/3", "PNL 1"}
     ten = {
         "none": "one model, no new rows",
-        "PNL 1/3": "one model, a third",
+        "PNL 1/3": "one model, new rows (1/3)",
         "bagging": "ten models, no new rows",
-        "bagging, PNL": "ten models, new rows each",
+        "bagging, PNL": "ten models, each with its own new rows",
         "ten draws, PNL": "the same, `bootstrap=False`",
     }
     return {
@@ -254,9 +269,9 @@ def _share_tables():
 
 
 def _shares(which, *metrics, with_p=True, left_out=frozenset()):
-    """1000 times the gains of more rare rows over none, by learner: two scores a cell.
+    """Return 1000 times the gains over no new rows by learner, two scores per cell.
 
-    Of the first score with p of Wilcoxon's test over tables.
+    The first score has p of Wilcoxon's test over the tables.
     """
     found, _ = imbalance.scores(rows(f"imbalance-{which}"))
     learners = _learners(found)
@@ -264,7 +279,7 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     body = [["none"]]
     for first, second in zip(none[::2], none[1::2], strict=True):
         body[0].append(f"{share(first.mean())} / {share(second.mean())}")
-    # A moved threshold ranks as none does.
+    # A moved threshold does not change the ranking.
     left_out = {"none", *left_out, *["threshold"] * (METRICS[0] in metrics)}
     for sampler in dict.fromkeys(key[0] for key in found):
         if sampler in left_out:
@@ -287,7 +302,7 @@ def _learners(found):
 
 
 def _of_learners(which, names, metric="average precision"):
-    """Means by learner, of some samplers under names of their own."""
+    """Return means by learner for the named samplers."""
     scores = means(which)
     body = [
         [name, *(scores[sampler, learner, metric] for learner in _learners(scores))]
@@ -297,7 +312,7 @@ def _of_learners(which, names, metric="average precision"):
 
 
 def _ensembles(which):
-    """Ensembles that balance by themselves, less the learner behind SMOTE."""
+    """Return the differences of balancing ensembles to a learner with SMOTE."""
     of = {"forest": ("PNL", "balanced forest"), "boosting": ("PNL", "EasyEnsemble")}
     scores, lines = rows(f"imbalance-{which}"), []
     for learner, samplers in of.items():
@@ -307,28 +322,26 @@ def _ensembles(which):
 
 
 def _few_shot():
-    """A problem and learner a line, accuracy at 5 and at 50 rows a class."""
-    samplers = dict.fromkeys(r["sampler"] for r in rows("few-shot-images"))
+    """Return accuracies at 5 and at 50 rows per class, for each problem and learner."""
     found = {
         (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
         for r in rows("few-shot-images")
     }
-    pairs = dict.fromkeys(key[:2] for key in found)
-    body = [
-        [*pair, *(" / ".join(found.get((*pair, n, s), "–") for n in ("5", "50"))
-                  for s in samplers)]
-        for pair in pairs
-    ]  # fmt: skip
+    samplers = dict.fromkeys(key[3] for key in found if key[3] != "noise")
+    body = []
+    for pair in dict.fromkeys(key[:2] for key in found):
+        both = ([found.get((*pair, n, s), "–") for n in ("5", "50")] for s in samplers)
+        body.append([", ".join(pair), *map(" / ".join, both)])
     for against in ("none", "SMOTE"):
-        body.append([f"settings better / worse than {against}", ""])
+        body.append([f"settings better / worse than {against}"])
         for s in samplers:
             given = flags(s, against).split()
             body[-1].append("" if s == against else f"{given[0]} / {given[2]}")
-    return _markdown(["problem", "learner", *samplers], body)
+    return _markdown(["images, classifier", *samplers], body)
 
 
 def _mixed():
-    """Means over tables and learners, a sampler a line."""
+    """Return means over tables and learners, one line per sampler."""
     samplers = dict.fromkeys(r["sampler"] for r in rows("mixed"))
     scores = (*METRICS, "corrected Brier")
     body = []
@@ -339,10 +352,35 @@ def _mixed():
     return _markdown(["mean of learners", *scores], body)
 
 
-def _cores():
-    """The tables of each machine that ``cores`` was run on, by its number of cores.
+def _regression():
+    """Return the change of the RMSE in percent, by number of rows and sampler."""
+    learners = ("mean", "linear", "5-NN", "forest", "boosting")
+    body = [
+        [f"{r['rows']}, {r['sampler']}", *(r[name] for name in learners)]
+        for r in rows("regression")
+        if r["sampler"] not in ("none", "default")
+    ]
+    return _markdown(["rows, sampler", "mean of learners", *learners[1:]], body)
 
-    Page faults of one thread do not depend on these: they are there once.
+
+def _payments():
+    """Return the mean scores by way of sampling, for each number of rows."""
+    found, body = rows("payments"), []
+    sizes = dict.fromkeys(r["rows"] for r in found)
+    for way in dict.fromkeys(r["way"] for r in found):
+        body.append([way.replace("imputed", "with an imputer")])
+        for size in sizes:
+            own = [r for r in found if (r["way"], r["rows"]) == (way, size)]
+            body[-1] += [share(sum(float(r[m]) for r in own) / len(own))
+                         for m in METRICS[:3]]  # fmt: skip
+    head = [f"{name}, {int(n) // 100} frauds" for n in sizes for name in METRICS[:3]]
+    return _markdown(["sampler", *head], body)
+
+
+def _cores():
+    """Return the tables of each machine that ``cores`` was run on.
+
+    Page faults of one thread do not depend on the number of cores and are shown once.
     """
     names = (path.stem for path in RESULTS.glob("speed-cores-*.csv"))
     machines = [rows(name) for name in names if not name.endswith("quick")]
@@ -357,7 +395,7 @@ def _cores():
 
 
 def _growth_of_calls():
-    """Seconds of each public call by the number of rows, their growth, and memory."""
+    """Return seconds by number of rows, growth and memory of each public call."""
     found = rows("speed-growth")
     names = [key for key in found[0] if key.endswith(" rows, s")]
     head = [f"{int(name.split()[0]):,}" for name in names]
@@ -366,7 +404,7 @@ def _growth_of_calls():
 
 
 def _completion():
-    """Errors at missing cells: a tensor and share a line, a method a column."""
+    """Return errors at missing cells by tensor and share, one column per method."""
     body = []
     for (tensor, missing), line in _errors().items():
         shown = {m: f"{error:.4f}" for m, error in line.items()}
@@ -377,7 +415,7 @@ def _completion():
 
 
 def _completion_wins():
-    """On how many tensors the imputer is ahead of each method, by share."""
+    """Count the tensors on which the imputer has the smaller error, by share."""
     ahead = {}
     for (_, missing), line in _errors().items():
         ours, *others = line.values()
@@ -395,7 +433,7 @@ def _completion_wins():
 
 
 def _errors():
-    """Errors of the methods, by tensor and share."""
+    """Return the errors of the methods by tensor and share."""
     errors = {}
     for r in rows("completion"):
         line = errors.setdefault((r["tensor"], r["missing"]), {})
@@ -404,7 +442,7 @@ def _errors():
 
 
 def _completion_totals():
-    """Errors and misses of totals: a table a line, methods side by side."""
+    """Return errors and deviations from totals, one line per table."""
     lines, methods = {}, {}
     for r in rows("completion-totals"):
         line = lines.setdefault(r["table"], [r["table"]])
@@ -415,7 +453,7 @@ def _completion_totals():
 
 
 def _completion_exact():
-    """Exact data: what is estimable, and the worst error there over all sizes."""
+    """Return the estimable share of exact data, and the largest error there."""
     lines = {}
     for r in rows("completion-exact"):
         some = lines.setdefault((r["shape"], r["missing"]), [])
@@ -434,7 +472,7 @@ def _completion_exact():
     return _markdown(head, body)
 
 
-# What a page leaves out, unless something was wanted of it; the CSV has it.
+# Pages leave these measures out unless they have a target; the CSV has them.
 _LEFT_OUT = (
     "n_jobs", "RandomOverSampler", "as they are", "without", "share",
     "largest difference",

@@ -1,9 +1,9 @@
-"""Put a built site beside those of other versions: one folder each, one list of all.
+"""Add a built site to the folder of all versions, and update the list of versions.
 
-``python docs/publish.py SITE PAGES VERSION ADDRESS``: SITE is what Sphinx built, PAGES
-the checkout of the branch that is shown, VERSION ``dev`` or a tag ``v1.2.3``, ADDRESS
-where PAGES is shown. The newest release, or ``dev`` before there is one, is what the
-bare address leads to, and ``switcher.json`` is what the pages choose versions from.
+Run ``python docs/publish.py SITE PAGES VERSION ADDRESS``. SITE is the output of Sphinx,
+PAGES the checkout of the published branch, VERSION ``dev`` or a tag ``v1.2.3``, and
+ADDRESS the address of PAGES. The address redirects to the newest release, or to ``dev``
+if there is no release. The pages read the list of versions from ``switcher.json``.
 """
 
 import json

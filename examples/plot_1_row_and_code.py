@@ -1,19 +1,19 @@
 """
-==================================
-The method, 1: a row and its code
-==================================
+================================
+The method, step 1: encode a row
+================================
 
-A row is read as a distribution, and *encoded*: projected on the distributions whose
-interactions beyond an order are zero (the base, M_ell in the paper). Here a row is an
-image of a digit, 8 x 8 pixels read as a tensor of shape (2, 2, 2, 2, 2, 2). The larger
-the order, the more of the image the code keeps.
+A row is read as a distribution and *encoded*: it is projected onto the distributions
+whose interactions beyond an order are zero. The paper calls this set the base M_ell.
+In this example, a row is an image of a digit with 8 x 8 pixels, as a tensor of shape
+(2, 2, 2, 2, 2, 2). A larger order preserves more of the image.
 """
 
 # %%
 # Rows as tensors
 # ---------------
-# The height and the width of an image are split into their prime factors, a mode for
-# each: interactions between modes are then patterns at several scales.
+# The height and the width of an image are split into their prime factors. Each factor
+# becomes a mode, and interactions between modes are patterns at several scales.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
@@ -25,10 +25,10 @@ tensors = reshaper.transform(images)
 print(f"{images.shape[1:]} pixels become a tensor of shape {tensors.shape[1:]}")
 
 # %%
-# Their codes
-# -----------
-# ``offset`` is added to every cell once, since codes are logarithms and some pixels are
-# 0. ``with_mass=True`` keeps how much ink there is in all.
+# Codes of the rows
+# -----------------
+# Codes are logarithms and some pixels are 0. Therefore ``offset`` is added to every
+# cell. With ``with_mass=True`` the code contains the total amount of ink.
 shown = {"row\n64 pixels": images}
 for order in (1, 2, 3, 4):
     projector = ManyBodyProjector(order, offset=0.1, with_mass=True)

@@ -1,16 +1,16 @@
 """
-========================
-The method, 2: new codes
-========================
+=================================
+The method, step 2: sample a code
+=================================
 
-A new code is drawn between the codes of two near rows, at a random place on the
-geodesic that joins them. Along the way ink moves gradually: each picture below is the
-point of the base that belongs to a code, and has no more detail than order 1 has.
+A new code is sampled between the codes of two neighbouring rows, at a random position
+on the geodesic between them. Along the geodesic the ink moves gradually. Each picture
+shows the point of the base that belongs to a code, with the detail of order 1.
 """
 
 # %%
-# Two near rows and their codes
-# -----------------------------
+# Two neighbouring rows and their codes
+# -------------------------------------
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,18 +27,18 @@ first, second = projector.kneighbors(codes[:1], return_distance=False)[0]
 print(f"rows {first} and {second}, codes of {codes.shape[1]} numbers")
 
 # %%
-# The way from one to the other
-# -----------------------------
+# The geodesic between the two codes
+# ----------------------------------
 positions = np.linspace(0, 1, 5)
 between = np.array([(1 - t) * codes[first] + t * codes[second] for t in positions])
 points = base.fit(images).inverse_transform(between) - 0.05
 
 # %%
-# Around it
-# ---------
-# ``MixupDraws``, the default, takes a random position and adds noise in the shape of
-# the codes near the first one. ``KernelDraws``, the paper's, stays at one row and adds
-# noise of one size in every coordinate.
+# Noise around the geodesic
+# -------------------------
+# ``MixupDraws``, the default, chooses a random position and adds noise in the shape of
+# the codes near the first parent. ``KernelDraws``, the scheme of the paper, adds noise
+# of the same size in every coordinate to the code of one row.
 for draws in (MixupDraws(), MixupDraws(noise=0), KernelDraws()):
     print(draws)
 

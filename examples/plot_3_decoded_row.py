@@ -1,19 +1,19 @@
 """
-=================================================
-The method, 3: decoded through four manifolds
-=================================================
+=================================
+The method, step 3: decode a code
+=================================
 
-A code of order 1 says how much ink each row and column of pixels holds, and no more.
-*Decoding* (Algorithm 1 of the paper) takes the rest from the training rows whose codes
-are nearest: the code is projected on a sub-manifold that these rows span. Four such
-sub-manifolds are built in; they differ in what comes from the code and what from the
-neighbours.
+A code of order 1 contains the amount of ink in each row and column of pixels, and
+nothing else. *Decoding* (Algorithm 1 of the paper) takes the remaining information from
+the training rows with the nearest codes: the code is projected onto a sub-manifold that
+is determined by these rows. The package contains four such sub-manifolds. They differ
+in the coordinates that are taken from the code and from the neighbours.
 """
 
 # %%
 # A new code
 # ----------
-# Half way between the codes of two images of the digit 3.
+# The code lies half-way between the codes of two images of the digit 3.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -32,10 +32,11 @@ shown = {
 }
 
 # %%
-# The row that it stands for
-# --------------------------
-# The fibre keeps all sums of ink that the code has, and is as near as possible to the
-# neighbours otherwise: encoding its rows gives the code back. The other three do not.
+# The decoded rows
+# ----------------
+# A row on the fibre has all sums of ink of the code, and is otherwise as near to the
+# neighbours as possible. Encoding the row gives back the code. The other three local
+# manifolds do not have this property.
 for name in ("fiber", "theta", "eta", "mixture"):
     projector = BackwardProjector(base, local_manifold=name, k_neighbors=4).fit(images)
     if name == "fiber":

@@ -1,18 +1,18 @@
 """
-===============================
-A survey, weighted to a census
-===============================
+===========================
+Weight a survey to a census
+===========================
 
-Old people and rich ones answer a survey more often than others. The census knows how
-many there are by region and age, and the tax office what they earn in all.
-:func:`~sklearn_pnl.control.calibrate` finds the weights that meet all of these and
-are nearest to the design weights, in the sense of KL. What cannot be met is refused,
-by name.
+In a survey, old people and people with a high income respond more often than others.
+The census publishes the number of people by region and age, and the tax office
+publishes the sum of all incomes. :func:`~sklearn_pnl.control.calibrate` finds the
+weights that satisfy all totals and are nearest to the design weights, in the KL
+divergence. An infeasible total raises an error that names the total.
 """
 
 # %%
-# A survey in which some answer more often
-# ----------------------------------------
+# A survey with unequal response
+# ------------------------------
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -36,9 +36,9 @@ survey = people[rng.random(n) < answers].reset_index(drop=True)
 print(f"{len(survey)} of {n} people answered")
 
 # %%
-# What is published, and the weights
-# ----------------------------------
-# Counts are exact; the sum of incomes is given 1%.
+# Published totals and weights
+# ----------------------------
+# Counts are satisfied exactly. The sum of incomes has a tolerance of 1%.
 census = [
     {
         "region": people["region"].value_counts(),
@@ -53,18 +53,19 @@ weights, report = calibrate(
 print(report)
 
 # %%
-# What was not asked for is nearer to the truth
-# ---------------------------------------------
-# The share of people with internet at home is in no total. The weights are a
-# ``sample_weight`` for any estimator.
+# An estimate that is not among the totals
+# ----------------------------------------
+# The share of people with internet at home is not among the totals. With the weights,
+# its estimate is nearer to the truth. Any estimator accepts the weights as
+# ``sample_weight``.
 for name, some in {"design weights": design, "calibrated": weights}.items():
     share = np.average(survey["internet"], weights=some)
     print(f"internet, {name}: {share:.3f}")
 print(f"internet, all people: {people['internet'].mean():.3f}")
 
 # %%
-# Totals that no weights have
-# ---------------------------
+# Infeasible totals
+# -----------------
 try:
     calibrate(
         survey, [*census, column_total("income", 900, mean=True)],
@@ -74,8 +75,8 @@ except CalibrationError as error:
     print(error)
 
 # %%
-# The picture
-# -----------
+# Incomes and weights
+# -------------------
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for age, rows in survey.groupby("age"):
     axes[0].scatter(rows["income"], report.ratios[rows.index], s=6, label=age)

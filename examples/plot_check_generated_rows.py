@@ -1,23 +1,23 @@
 """
-==========================================
-Check generated rows before using them
-==========================================
+=================
+Evaluate new rows
+=================
 
-New rows can be copies of training rows in disguise, lie where no row lies, or lose what
-ties the features together. :func:`~sklearn_pnl.compare_samples` looks for each of these
-and says what it found, here for five ways to double the malignant tumours of the breast
-cancer data.
+New rows can be disguised copies of training rows, lie where no real rows are, or lose
+the dependence between features. :func:`~sklearn_pnl.compare_samples` checks each of
+these faults. This example evaluates five ways to double the number of malignant tumours
+in the breast cancer data.
 
-Half of the tumours are held out. They say what is usual: how far a row that the sampler
-never saw lies from the training rows, and whether a classifier can tell new rows from
-real ones.
+Half of the tumours are held out. They define the baseline: the usual distance between a
+real row and the training rows, and how well a classifier separates two samples of real
+rows.
 """
 
 # %%
 # New rows
 # --------
-# Three samplers, and two that are wrong on purpose: one draws every feature by itself,
-# the other has collapsed to a single row.
+# Three samplers are evaluated, and two samplers that are wrong on purpose. One samples
+# every feature independently, and the other has collapsed to a single row.
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
@@ -51,12 +51,12 @@ new["collapsed"] = train.iloc[np.zeros(len(train), int)]
 # %%
 # The verdicts
 # ------------
-# Copies are found by their distance from the training rows, shuffled features by their
-# correlations. Rows of SMOTE and of PNL lie nearer to the rows that they were made from
-# than held-out rows do: an attack by nearest distance tells who was trained on, and a
-# classifier tells them from held-out rows; 0.5 would be chance for either. Each
-# threshold is the larger of a difference too small to matter and of what real rows
-# show. None of this is a statement of privacy.
+# The distance to the training rows reveals copies, and the correlations reveal shuffled
+# features. The new rows of SMOTE and PNL lie nearer to the training rows than held-out
+# rows do. Therefore an attack by the nearest distance identifies training rows, and a
+# classifier separates new rows from held-out rows. The value 0.5 would be chance for
+# both. A threshold is the larger of a negligible difference and the difference between
+# real rows. No criterion is a statement about privacy.
 comparisons = {
     name: compare_samples(train, rows, X_test=test, random_state=0)
     for name, rows in new.items()
@@ -74,9 +74,9 @@ print(comparisons["PNLSampler"])
 # %%
 # The pictures
 # ------------
-# Left: the further the first curve lies to the left of the second, the more the new
-# rows repeat the training rows. Middle: the features that differ most. Right: red
-# correlations have grown, blue ones have shrunk.
+# Left: if the first curve lies to the left of the second, new rows repeat training
+# rows. Middle: the features with the largest differences. Right: correlations that are
+# larger (red) or smaller (blue) than in the training rows.
 for name in ("PNLSampler", "one by one"):
     figure = SampleComparisonDisplay(comparisons[name]).plot().figure_
     figure.suptitle(f"{name}: {comparisons[name].verdict}")

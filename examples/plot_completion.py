@@ -1,18 +1,19 @@
 """
-==========================================
-Fill the gaps of a tensor
-==========================================
+====================================
+Impute the missing cells of a tensor
+====================================
 
-Cars are counted on ten streets, day by day and hour by hour, and counters fail. What
-streets, days and hours have in common, pair by pair, is a log-linear model of order 2.
-Fitting it to the observed counts is a convex problem, whose solution gives the
-missing ones. :class:`~sklearn_pnl.ManyBodyImputer` does so; here beside imputers of
-tables, and beside a non-negative CP decomposition if ``tensorly`` is installed.
+Counters record the cars on ten streets by day and hour, and some counts are missing. A
+log-linear model of order 2 describes the interactions between streets, days and hours
+in pairs. Fitting the model to the observed counts is a convex problem, and its solution
+predicts the missing counts. This example compares :class:`~sklearn_pnl.ManyBodyImputer`
+with imputers for tables, and with a non-negative CP decomposition if ``tensorly`` is
+installed.
 """
 
 # %%
-# Counts with gaps
-# ----------------
+# Counts with missing cells
+# -------------------------
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -36,9 +37,9 @@ cars = rng.poisson(rates).astype(float)
 
 
 # %%
-# Several ways to fill them
-# -------------------------
-# The imputers of tables see a day of a street as a row of 24 columns.
+# Imputation by several methods
+# -----------------------------
+# For the imputers of tables, a day of a street is a row with 24 columns.
 def many_body(given):
     imputer = ManyBodyImputer(order=2, ordered_modes=[2])
     return imputer.fit_transform(given[None])[0]
@@ -69,9 +70,9 @@ if tensorly is not None:
     WAYS["non-negative CP"] = decomposition
 
 # %%
-# Error against the share that is missing
-# ---------------------------------------
-# Counts are random: the last line is the error of one who knows the rates.
+# Error and share of missing cells
+# --------------------------------
+# The counts are random. The last line is the error of a prediction by the true rates.
 SHARES = [0.1, 0.3, 0.5, 0.7, 0.8]
 errors = {name: [] for name in [*WAYS, "the true rates"]}
 for share in SHARES:
@@ -88,7 +89,7 @@ for name, found in errors.items():
 # %%
 # The pictures
 # ------------
-# One street with most of its cells gone.
+# The pictures show a street with most cells missing.
 filled = many_body(given)
 figure, axes = plt.subplots(1, 4, figsize=(11, 3.2), layout="constrained")
 shown = {"80% missing": given[0], "filled": filled[0], "counts": cars[0]}

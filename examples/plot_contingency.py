@@ -1,17 +1,17 @@
 """
-=====================================================
-A contingency table, from independence to a model
-=====================================================
+===============================================
+Select a log-linear model for a table of counts
+===============================================
 
-Who survived the Titanic? 2,201 people are counted by class, sex, age and survival. A
-log-linear model keeps some interactions between these four modes;
-:class:`~sklearn_pnl.LogLinearModel` fits it, and says how well it fits.
+The table counts the 2,201 people on the Titanic by class, sex, age and survival. A
+log-linear model contains some of the interactions between the four modes.
+:class:`~sklearn_pnl.LogLinearModel` fits a model and reports how well it fits.
 """
 
 # %%
 # The counts
 # ----------
-# No children belong to the crew: an empty margin of class and age.
+# The crew contains no children, so that a margin of class and age is empty.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,7 +27,8 @@ counts = np.stack([men, women], axis=1)  # class, sex, age (child, adult), survi
 # %%
 # Independence, and the deviance of each interaction
 # --------------------------------------------------
-# The table adds sets of modes one by one: how much each improves the fit.
+# The deviance table adds sets of modes one by one, and shows how much each improves the
+# fit.
 independence = LogLinearModel(order=1).fit([counts])
 print(independence.statistics_)
 print(independence.deviance_tests())
@@ -35,9 +36,10 @@ print(independence.deviance_tests())
 # %%
 # Three models
 # ------------
-# Survival apart from all else, all pairs, and survival with class and sex together and
-# with age. The last one has the least BIC. Degrees of freedom are given twice where
-# cells cannot be filled: the second time without the children of the crew.
+# In the first model survival is independent of the other modes. The second model has
+# all pairs. In the third model survival depends on class and sex together, and on age.
+# The third model has the smallest BIC. If some cells cannot be filled, the degrees of
+# freedom are also reported without these cells, here without the children of the crew.
 models = {
     "survival apart": [(0, 1, 2), (3,)],
     "pairs": 2,
@@ -52,15 +54,16 @@ print(fitted["class x sex x survived"].statistics_)
 # %%
 # Residuals
 # ---------
-# Boys of the first two classes were all saved, girls of the third less often than the
-# model says.
+# All boys of the first two classes survived. Girls of the third class survived less
+# often than the model predicts.
 cells = fitted["class x sex x survived"].to_frame("cell")
 print(cells.loc[cells["residual"].abs().nlargest(3).index].round(1))
 
 # %%
-# Model by model
-# --------------
-# Shares of survivors by class, for men and women: counted, and as each model has them.
+# Comparison of the models
+# ------------------------
+# Shares of survivors by class, for men and women: observed, and predicted by each
+# model.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
 for sex, (axis, title) in enumerate(zip(axes, ["men", "women"], strict=True)):
     seen = counts[:, sex].sum(axis=1)

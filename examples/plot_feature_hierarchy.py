@@ -1,23 +1,24 @@
 """
-==========================================
-Features with a known hierarchy
-==========================================
+=============================
+Model a hierarchy of features
+=============================
 
-The chemistry of the wine data is a hierarchy: flavanoids and nonflavanoid phenols are
-kinds of phenols, proanthocyanins are flavanoids, the alcalinity of ash belongs to
-ash, and hue and OD280/OD315 are read off the colour. Written as a poset, a child above
-its parent, the coordinates have a meaning: theta of a child is the log of its ratio to
-its parent.
+The chemical features of the wine data form a hierarchy. Flavanoids and nonflavanoid
+phenols are phenols, proanthocyanins are flavanoids, the alcalinity of ash belongs to
+ash, and hue and OD280/OD315 depend on the colour. If the hierarchy is written as a
+poset, with each child above its parent, the theta of a child is the log ratio of the
+child to its parent.
 
-Freeing the coordinates of the group heads alone gives a sampler that varies how much
-there is of each group, and takes the proportions inside a group from the neighbours.
-The picture shows how far the proportions of new rows are from those: not at all, while
-a tensor made from the prime factors of 13 features, or SMOTE, mixes them.
+If only the coordinates of the group heads are free, the sampler varies the amount of
+each group and takes the proportions inside a group from the neighbours. The picture
+shows how much the proportions of new rows differ from those of the neighbours. With the
+hierarchy they do not differ. SMOTE, or a tensor from the prime factors of 13 features,
+mixes them.
 """
 
 # %%
-# The hierarchy, in names
-# -----------------------
+# The hierarchy
+# -------------
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn.over_sampling import SMOTE
@@ -39,17 +40,17 @@ parent_of = {
 }
 
 # %%
-# The model, in three lines
-# -------------------------
-# Seven features have no parent, so a bottom is added below them: element 0. A feature
-# is then the element after it, and the base is the list of the group heads.
+# The model
+# ---------
+# Seven features have no parent. A bottom, element 0, is added below the features, so
+# that feature i is element i + 1. The base is the list of the group heads.
 parents = [names.index(parent_of[name]) if name in parent_of else -1 for name in names]
 poset = tree_poset(parents, add_bottom=True)
 heads = [1 + x for x, parent in enumerate(parents) if parent == -1]
 
 settings = {
     "k_neighbors": 1,
-    # Reflecting a value at the end of a range would change its proportion.
+    # A value that is reflected at a bound would have another proportion.
     "extrapolation": None,
     "sampling_strategy": {2: 148},
     "random_state": 0,
@@ -65,16 +66,16 @@ samplers = {
 }
 
 # %%
-# What the choice preserved
-# -------------------------
-# The same yardstick for all: how far the log ratios inside the groups of a new row are
-# from those of the training row of its class where they are nearest.
+# Proportions inside the groups
+# -----------------------------
+# For each new row, the distance of the log ratios inside the groups to those of the
+# nearest training row of the class.
 X, y = wine.data, wine.target
 children = [x for x, parent in enumerate(parents) if parent != -1]
 
 
 def log_ratios(rows):
-    """Log ratio of each child to its parent, a column each."""
+    """Return the log ratio of each child to its parent, one column per child."""
     return np.log(rows[:, children] / rows[:, [parents[x] for x in children]])
 
 

@@ -1,13 +1,13 @@
 """
 ==========================================
-Households with published margins
+Generate households with published margins
 ==========================================
 
-A survey of 600 households: region, tenure, persons, income and rent. A census says how
-many households of each region and tenure there are, how many people live in them, and
-what they earn. 2,000 new households have these figures exactly, and each of them keeps
-what all households keep: adults and children add up to persons, income is rent and what
-is left.
+A survey contains 600 households with region, tenure, persons, income and rent. A census
+publishes the numbers of households by region and tenure, the number of people, and the
+mean income. The 2,000 new households of this example satisfy these figures exactly.
+Each new household also satisfies the relations between the columns: adults and children
+add up to persons, and income is rent plus the remaining amount.
 """
 
 # %%
@@ -42,8 +42,8 @@ survey = pd.DataFrame(
 # %%
 # A census
 # --------
-# Counts by region, by region and tenure, people, and mean income; the share of rent may
-# be off by 1%.
+# The totals are counts by region, counts by region and tenure, the number of people and
+# the mean income. The share of rent has a tolerance of 1%.
 census = [
     {"region": {"north": 700, "south": 800, "west": 500}},
     {("region", "tenure"): {("north", "owner"): 250, ("south", "owner"): 450}},
@@ -58,8 +58,8 @@ households, report = augmenter.sample(
 print(report)
 
 # %%
-# The rows add up, and the table too
-# ----------------------------------
+# Relations and totals of the new households
+# ------------------------------------------
 gap = households["persons"] - households["adults"] - households["children"]
 print(f"persons that do not add up: {(gap != 0).sum()}")
 print(households.groupby(["region", "tenure"]).size().unstack())
@@ -67,9 +67,9 @@ print(households.groupby(["region", "tenure"]).size().unstack())
 # %%
 # The pictures
 # ------------
-# On the left, incomes: parents are drawn with weights that meet the census, so that new
-# households are of richer kinds, not the surveyed ones stretched. On the right, how far
-# the projection onto the totals moved them from there.
+# Left: incomes. Base rows are chosen with weights that satisfy the census. Therefore
+# the new households resemble richer households, and are not stretched copies. Right:
+# the distance by which the projection onto the totals moved the new households.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 bins = np.linspace(0, survey["income"].quantile(0.99), 30)
 for rows, label in ((survey, "survey"), (households, "new households")):

@@ -1,22 +1,22 @@
 """
-=======================================
-A table as people have it, with classes
-=======================================
+==================================================
+Over-sample a data frame with categories and dates
+==================================================
 
-Numbers, integers, a Boolean, two categories and a date, first in pandas, then in
-polars. :class:`~sklearn_pnl.PNLSampler` takes it as it is, before any encoding, inside
-a Pipeline of imbalanced-learn that ``GridSearchCV`` searches; new rows have its types.
-A new row takes all its categories from one of its parents, and linear equalities that
-all rows satisfy hold in it too.
+The data frame contains numbers, integers, a Boolean column, two categories and a date,
+first in pandas and then in polars. :class:`~sklearn_pnl.PNLSampler` accepts the data
+frame before any encoding, in a pipeline that ``GridSearchCV`` searches. New rows have
+the same types. A new row takes all its categories from one parent, and satisfies the
+linear equalities that all rows satisfy.
 
-In the picture: the customers that leave, and the new rows.
+The picture shows the customers that leave, and the new rows.
 """
 
 # %%
-# A made-up bank
-# --------------
-# One customer in ten leaves. Cities lie in countries, and the end of a contract is its
-# start and its days.
+# A generated table
+# -----------------
+# One customer in ten leaves. Each city belongs to a country. The end of a contract is
+# its start plus its duration.
 import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
@@ -64,7 +64,7 @@ print(sampler.equalities_)
 
 
 def pairs(frame):
-    """Cities with their countries."""
+    """Return the pairs of cities and countries."""
     return list(zip(frame["city"], frame["country"], strict=True))
 
 
@@ -77,8 +77,8 @@ print(
 )
 
 # %%
-# SMOTE-NC takes each category by itself, by a vote of the neighbours; it takes no
-# dates, so that they are left out here.
+# SMOTE-NC chooses each category independently, by a vote of the neighbours. It does not
+# accept dates, so that the dates are left out.
 numbers = X.drop(columns=["start", "end"]).astype({"city": "category"})
 smote = SMOTENC(categorical_features="auto", random_state=0)
 voted = smote.fit_resample(numbers, y)[0].iloc[n:]
@@ -87,11 +87,11 @@ print(f"SMOTE-NC: {np.mean(apart):.0%} of new rows with a city in another countr
 
 
 # %%
-# A search
-# --------
-# Encoding comes after the sampler, which works on the table as it is.
+# A grid search
+# -------------
+# The encoder is a step after the sampler, which accepts the unencoded table.
 def since_2021(times):
-    """Days as numbers."""
+    """Return dates as numbers of days."""
     return (times - pd.Timestamp("2021-01-01")) / pd.Timedelta(days=1)
 
 
@@ -125,10 +125,10 @@ else:
     print("types kept:", more.schema == table.schema)
 
 # %%
-# What is missing
-# ---------------
-# A missing category is one more category. Missing numbers and dates are taken too: a
-# new row lacks what one of its parents lacks.
+# Missing values
+# --------------
+# A missing category is treated as a category. Missing numbers and dates are accepted as
+# well: a new row has the missing cells of one of its parents.
 holes = X.copy()
 holes.loc[rng.random(len(X)) < 0.2, "balance"] = np.nan
 more, _ = sampler.fit_resample(holes, y)
@@ -137,8 +137,8 @@ print(
 )
 
 # %%
-# The rare class, before and after
-# --------------------------------
+# The minority class before and after
+# -----------------------------------
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
 leaving = X[y == "leaves"]
 for panel, rows, title in zip(axes, (leaving, new), ("rows", "new rows"), strict=True):

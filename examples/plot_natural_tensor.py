@@ -1,16 +1,17 @@
 """
-==========================================
-A table that is a tensor by nature
-==========================================
+========================
+Read a table as a tensor
+========================
 
-The breast cancer table has 30 columns: 10 measurements, each as mean, error and worst.
-It is a 3 x 10 tensor without any prime factors, and ``TensorPoset((3, 10))`` over the
-flat columns says so. Order 1 then keeps two things: how much lies in each statistic and
-how much in each measurement.
+The breast cancer table has 30 columns: the mean, the error and the worst value of 10
+measurements. The columns form a 3 x 10 tensor, which ``TensorPoset((3, 10))`` describes
+for the flat columns. Order 1 preserves the sums over each statistic and over each
+measurement.
 
-How good that choice is can be measured: the energy of a row, its divergence from the
-uniform distribution, divides among the orders. Under the natural tensor order 1 holds
-most of it; under a tensor of the same shape over shuffled columns it holds far less.
+The interaction energy shows how well the tensor describes the rows. The energy of a
+row, its divergence from the uniform distribution, is the sum of the energies of all
+orders. With the natural tensor, order 1 has most of the energy. With shuffled columns,
+order 1 has much less.
 """
 
 # %%
@@ -33,8 +34,8 @@ X = data.data / data.data.mean(axis=0)
 natural = TensorPoset((3, 10))
 
 # %%
-# How the energy divides
-# ----------------------
+# Energy by order
+# ---------------
 columns = {
     "as they are": np.arange(30),
     "shuffled": np.random.default_rng(0).permutation(30),
@@ -57,7 +58,7 @@ plt.show()
 # %%
 # The same poset in a sampler
 # ---------------------------
-# 30 of the malignant rows are left among 357 benign ones.
+# The training data contain 30 malignant and 357 benign tumours.
 rare = np.flatnonzero(data.target == 0)[:30]
 rows = np.concatenate([np.flatnonzero(data.target == 1), rare])
 X_rare, y_rare = data.data[rows], (data.target[rows] == 0).astype(int)
@@ -76,6 +77,6 @@ for name, method in methods.items():
     print(f"sampler on {name:14} average precision {scores.mean():.3f}")
 
 # %%
-# The scores are level: this structure says what order 1 keeps of a row, and does not
-# make a linear model better. Without any structure the score is the same too, which is
-# why the default invents none.
+# The scores do not differ. The structure describes which part of a row order 1
+# preserves, and does not improve a linear model. The default of the sampler uses no
+# structure.

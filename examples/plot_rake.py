@@ -1,20 +1,20 @@
 """
-==========================================
+======================
 Rake a batch of tables
-==========================================
+======================
 
-A survey counts people by age and by the way they travel, district by district. Its
-margins are not those of the census: some ages answer less often. Raking finds
-the tables with the census margins that are nearest to what was counted, in the sense of
-KL: ratios of odds stay as they are, and cells that are empty stay so.
+A survey counts people by age and means of transport in several districts. The margins
+differ from those of the census, because some age groups respond less often. Raking
+finds the tables that have the margins of the census and are nearest to the counts, in
+the KL divergence. Odds ratios do not change, and empty cells remain empty.
 
-:func:`~sklearn_pnl.geometry.rake_array` takes all districts at once.
+:func:`~sklearn_pnl.geometry.rake_array` rakes all districts at once.
 """
 
 # %%
 # Counts and margins
 # ------------------
-# No child drives: a structural zero in every district.
+# Children do not drive, which is a structural zero in every district.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -57,7 +57,7 @@ except RakingError as error:
 # %%
 # The pictures
 # ------------
-# One district: cells, and the sums of ages and ways beside what the census says.
+# The cells of one district, and its margins compared with the census.
 shown = {
     "survey, scaled up": scaled[0],
     "raked": raked.tables[0],

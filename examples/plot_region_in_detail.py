@@ -1,21 +1,20 @@
 """
-==========================================
-An image with one region in detail
-==========================================
+=========================================
+Preserve one region of an image in detail
+=========================================
 
-A base need not be an order. Order 1 of an 8 x 8 image keeps how much ink each row and
-each column holds. Here the centre is kept in detail beside that: eta of a cell is the
-ink below and to the right of it, so freeing a block of cells, and one more on either
-side, fixes every pixel of the block. The free cells are one expression of masks, closed
-neither upward nor downward.
+The elements of a base can be chosen freely. Order 1 of an 8 x 8 image preserves the ink
+of each row and each column. This example also preserves the centre of the image in
+detail. The eta of a cell is the ink below and to the right of the cell. If a block of
+cells and one more cell on either side are free, every pixel of the block is determined.
 
-The picture compares it with order 1 alone; the numbers say that the centre is exact and
-the rest is not, and how long the codes are.
+The picture compares the base with order 1. The numbers show that the centre is exact
+and the rest is not, and the lengths of the codes.
 """
 
 # %%
-# The base, in three lines
-# ------------------------
+# The base
+# --------
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -33,8 +32,8 @@ bases = {
 }
 
 # %%
-# What each keeps
-# ---------------
+# Comparison of the codes
+# -----------------------
 inside = np.zeros((8, 8), bool)
 inside[2:6, 2:6] = True
 shown = {"images": images[:8]}

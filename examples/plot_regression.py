@@ -1,22 +1,22 @@
 """
-==================================
-More rows for a regression problem
-==================================
+================================
+Add rows to a regression problem
+================================
 
-:class:`~sklearn_pnl.PNLRegressionSampler` adds rows whose targets are the means of
-those of their parents, in a Pipeline of imbalanced-learn, so that every training fold
-draws from its own rows. On the 442 patients of the diabetes data, cross-validation five
-times over says whom it helps: beside no new rows, and beside copies with plain noise of
-a tenth of each feature's deviation.
+:class:`~sklearn_pnl.PNLRegressionSampler` adds rows whose targets are the weighted
+means of the targets of their parents. In a pipeline of imbalanced-learn, the rows are
+added to each training fold. The example uses the 442 patients of the diabetes data and
+repeated cross-validation to compare the sampler with no new rows, and with copies with
+noise of a tenth of the standard deviation of each feature.
 
-The picture shows where new targets lie: alike to those there are, or spread over their
-range with ``row_weights="rarity"``.
+The picture shows the targets of the new rows, with the default and with
+``row_weights="rarity"``.
 """
 
 # %%
-# Three ways, four learners
-# -------------------------
-# ``FunctionSampler`` of imbalanced-learn makes a step of the plain noise.
+# Comparison with four regressors
+# -------------------------------
+# ``FunctionSampler`` of imbalanced-learn adds the copies with noise.
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn import FunctionSampler
@@ -34,7 +34,7 @@ X, y = load_diabetes(return_X_y=True)
 
 
 def with_noise(X, y):
-    """Each row once more, with noise."""
+    """Return the rows and a copy of each row with noise."""
     rng = np.random.default_rng(0)
     noisy = X + 0.1 * X.std(axis=0) * rng.normal(size=X.shape)
     return np.vstack([X, noisy]), np.concatenate([y, y])
@@ -62,15 +62,15 @@ for learner, model in learners.items():
     print(f"{learner:24}", *(f"{cell:>20}" for cell in cells))
 
 # %%
-# A smooth learner has nothing to gain: ridge fits the means of the parents anyway.
-# Neighbours and support vectors lose, since a mixed row is nearer to its parents than
-# rows are to each other. The tree, which varies most with its data, gains .01, far less
-# than the deviation over the folds; plain noise costs it most.
+# Ridge regression does not gain, because it already fits the means of the parents.
+# Nearest neighbours and support vectors become worse, because a new row is nearer to
+# its parents than rows are to each other. The tree gains less than the deviation over
+# the folds, and loses most with copies with noise.
 
 # %%
-# How many, and from where
-# ------------------------
-# A search decides, like on any other parameter.
+# Search for the number of rows
+# -----------------------------
+# A grid search chooses the number of new rows and the weights of the base rows.
 pipeline = make_pipeline(PNLRegressionSampler(random_state=0), learners["tree"])
 grid = {
     "pnlregressionsampler__n_samples": [0.5, 2.0],
@@ -80,8 +80,8 @@ search = GridSearchCV(pipeline, grid, cv=5).fit(X, y)
 print(f"best of the search: {search.best_params_}, R2 {search.best_score_:.3f}")
 
 # %%
-# Where new targets lie
-# ---------------------
+# Targets of the new rows
+# -----------------------
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 bins = np.linspace(y.min(), y.max(), 25)
 axes.hist(y, bins, density=True, color="0.8", label="measured")

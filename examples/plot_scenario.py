@@ -1,22 +1,21 @@
 """
-==========================================
-The same stores in another year
-==========================================
+===============================
+Project a table onto a scenario
+===============================
 
-What would the table of these stores look like if group A sold 20% more, and the rest as
-much as before? Multiplying the rows of group A breaks the totals, and forgets
-that a store which sells more of one thing sells more of others.
+What would a table of stores look like if product group A sold 20% more and group B as
+much as before? Multiplying the column of group A violates the totals and ignores that a
+store which sells more of one product also sells more of others.
 
-Two answers with :func:`~sklearn_pnl.control.adjust` and
-:class:`~sklearn_pnl.PNLAugmenter`:
-each store moved as little as possible, and new stores as they are where sales of A are
-that high.
+There are two answers. :func:`~sklearn_pnl.control.adjust` moves each store as little as
+possible, and :class:`~sklearn_pnl.PNLAugmenter` generates new stores that resemble the
+stores with high sales of A.
 """
 
 # %%
 # Stores
 # ------
-# Sales of two groups of products, their totals, and the hours of the staff.
+# The table contains the sales of two product groups, their totals, and working hours.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -44,9 +43,9 @@ augmenter = PNLAugmenter().fit(stores)
 print(augmenter.equalities_)
 
 # %%
-# Each store, moved as little as possible
-# ---------------------------------------
-# A row each: 20% more of A, as much of B as before, and the totals that follow.
+# Projected stores
+# ----------------
+# Each store sells 20% more of A and as much of B as before, and the totals change.
 asked = [
     ColumnConstraint("A", equal=1.2 * stores["A"]),
     ColumnConstraint("B", equal=stores["B"]),
@@ -59,10 +58,10 @@ print(
 print(f"totals add up to {(moved['all'] - moved['A'] - moved['B']).abs().max():.0e}")
 
 # %%
-# New stores that sell as much
-# ----------------------------
-# Sampled under the same constraint, hours come along: stores with such sales have them.
-# The largest stores are few: beyond them there is nothing to learn from.
+# New stores with the same sales
+# ------------------------------
+# New stores with the same constraint also have the working hours of stores with such
+# sales. For sales above those of the largest stores, there are no rows to learn from.
 wanted = np.minimum(1.2 * stores["A"], stores["A"].quantile(0.98))
 new = augmenter.sample(
     n, random_state=0, constraints=ColumnConstraint("A", equal=wanted)

@@ -1,16 +1,17 @@
 """
 ==========================================
-New rows whose totals add up
+Generate rows whose parts add up to totals
 ==========================================
 
-A table of accounts: costs of four kinds, and their total. Every row adds up. A new row
-of :class:`~sklearn_pnl.PNLSampler` is an affine combination of training rows, so it
-adds up as well, as rows of SMOTE do, which are convex combinations. Unlike those it
-keeps the spread of the data: mixing near rows takes a sixth of the covariance of their
-differences away, and noise that is itself a combination of near rows gives it back.
+A table of accounts contains costs of four kinds and their total. A new row of
+:class:`~sklearn_pnl.PNLSampler` is an affine combination of training rows, so that its
+parts add up to the total. The rows of SMOTE, which are convex combinations, have the
+same property, but less spread: mixing neighbouring rows removes a sixth of the
+covariance of their differences. The noise of ``PNLSampler`` is a combination of
+neighbouring rows as well, and restores the spread.
 
-Totals of your choice are a different matter: no interpolation has them. A projection
-does.
+The second part of the example requires a given total, which interpolation cannot
+provide.
 """
 
 # %%
@@ -38,8 +39,8 @@ new = {name: s.fit_resample(table, y)[0].iloc[600:] for name, s in samplers.item
 print(samplers["PNLSampler"].equalities_)
 
 # %%
-# Totals add up, and the spread stays
-# -----------------------------------
+# Sums and spread
+# ---------------
 rare = table[:60]
 for name, rows in new.items():
     gap = np.abs(rows["total"] - rows[PARTS].sum(axis=1)).max()
@@ -47,10 +48,10 @@ for name, rows in new.items():
     print(f"{name:11} largest gap {gap:.0e}, spread {spread:.2f} of that of the rows")
 
 # %%
-# Rows with a total of your choice
-# --------------------------------
-# Parents are drawn among rows between which the total is met, so that the parts are
-# those of accounts of that size, not of any row stretched to it.
+# Rows with a required total
+# --------------------------
+# The parents are rows between which the total is satisfied, so that the parts are those
+# of accounts of this size.
 augmenter = PNLAugmenter().fit(table)
 asked = ColumnConstraint("total", equal=40)
 large = augmenter.sample(200, random_state=0, constraints=asked)

@@ -1,19 +1,19 @@
 """
-==========================================
-Digits with a wanted profile
-==========================================
+=======================================
+Generate digits with a required profile
+=======================================
 
-How much ink each row and each column of an image holds is its expectation: a code of
-order 1, written the way people know it. :meth:`BackwardProjector.decode_margins
-<sklearn_pnl.BackwardProjector.decode_margins>` takes such sums and gives the image that
-has exactly these, and is like the training images near to it otherwise.
+The amounts of ink in each row and each column of an image are the expectations of a
+code of order 1. :meth:`BackwardProjector.decode_margins
+<sklearn_pnl.BackwardProjector.decode_margins>` accepts these sums and returns an image
+that has exactly the sums and otherwise resembles the nearest training images.
 
-Here images of the digit 0 get the sums of a test image, then sums in which ink moves
-from the upper half to the lower half.
+The example decodes images of the digit 0 from the sums of a test image, and from sums
+in which ink moves from the upper to the lower half.
 """
 
 # %%
-# Training images, and the sums of others
+# Training images and sums of test images
 # ---------------------------------------
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,9 +30,9 @@ rows, columns = test.sum(axis=2), test.sum(axis=1)
 same = projector.decode_margins({(0,): rows, (1,): columns})
 
 # %%
-# Heavier below
-# -------------
-# Only the row sums are asked for, and a mass that stays: columns follow the data.
+# More ink in the lower half
+# --------------------------
+# Only the sums of rows are required, with the same mass. The columns follow the data.
 slope = np.linspace(0.5, 1.5, 8)
 heavy = rows * slope
 heavy *= rows.sum(axis=1, keepdims=True) / heavy.sum(axis=1, keepdims=True)
@@ -45,7 +45,7 @@ for name, images, wanted in (("both", same, rows), ("heavier", tilted, heavy)):
 # %%
 # The pictures
 # ------------
-# Bars show the ink of each row; lines what was asked for.
+# Bars show the ink of each row, and lines show the required ink.
 panels = (("test image", test, rows), ("its sums", same, rows),
           ("heavier\nbelow", tilted, heavy))  # fmt: skip
 figure, axes = plt.subplots(3, 6, figsize=(8, 4.2), layout="constrained")

@@ -1,26 +1,26 @@
 """
-==========================================
-More new rows than fit in memory
-==========================================
+=======================================
+Generate more rows than fit into memory
+=======================================
 
-Ten million new rows of 50 columns are 4 GB. Written in parts, by the workers of a
-cluster, they need the memory of the training rows and of one batch:
+Ten million new rows with 50 columns need 4 GB. If the workers of a cluster write the
+rows in parts, each worker needs the memory of the training rows and of one batch:
 
-- each part has a seed of its own, so that its bytes are the same for every number of
-  workers, and whichever of them writes it;
-- a part is written under another name first, so that it is there in whole or not at
-  all: a run that was interrupted goes on with the parts that are missing;
-- what was asked for is written beside them, so that a run which asks for something else
-  does not go on with the parts of another.
+- Each part has its own seed, so that the bytes of a part do not depend on the number of
+  workers or on the worker that writes it.
+- A part is first written to a temporary name. An interrupted run continues with the
+  missing parts.
+- The plan is stored next to the parts. A run with another plan is refused.
 
-The workers must see the same folder. Install with ``pip install
-sklearn-pnl[distributed]``; for ten million rows run ``python rows_beyond_memory.py
-FOLDER 10_000_000``.
+All workers must have access to the same folder. Install the dependencies with ``pip
+install sklearn-pnl[distributed]``. For ten million rows, run ``python
+rows_beyond_memory.py FOLDER 10_000_000``.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/pictures/start.svg"
 # %%
-# A part, and where it starts
-# ---------------------------
+# Write a part
+# ------------
 import json
 import os
 import sys
@@ -38,7 +38,7 @@ ROWS_PER_PART, ROWS_PER_BATCH = 250_000, 20_000
 
 
 def seed_of(part, seed):
-    """A stream of random numbers for each part, independent of the others."""
+    """Return an independent stream of random numbers for each part."""
     sequence = np.random.SeedSequence(seed, spawn_key=(part,))
     return np.random.RandomState(np.random.MT19937(sequence))
 
@@ -48,7 +48,7 @@ def path_of(part, folder):
 
 
 def write_part(part, augmenter, folder, plan):
-    """Write the rows of a part, a batch at a time, and only then give it its name."""
+    """Write the rows of a part in batches, and rename the complete file."""
     n = min(plan["rows_per_part"], plan["rows"] - part * plan["rows_per_part"])
     path = path_of(part, folder)
     header = {"descr": "<f8", "fortran_order": False, "shape": (n, plan["columns"])}
@@ -67,10 +67,10 @@ def write_part(part, augmenter, folder, plan):
 
 
 # %%
-# What is asked for, and what is missing
-# --------------------------------------
+# The plan and the missing parts
+# ------------------------------
 def make_plan(augmenter, n_rows, rows_per_part=ROWS_PER_PART, seed=0):
-    """All that the bytes of the parts depend on."""
+    """Return everything that determines the bytes of the parts."""
     return {
         "rows": n_rows,
         "columns": int(np.prod(augmenter.input_shape_)),
@@ -83,7 +83,7 @@ def make_plan(augmenter, n_rows, rows_per_part=ROWS_PER_PART, seed=0):
 
 
 def agree(folder, plan):
-    """Keep the plan in the folder, or refuse another than the one kept there."""
+    """Store the plan in the folder; refuse a different plan."""
     path = Path(folder) / "plan.json"
     if path.exists():
         kept = json.loads(path.read_text())
@@ -105,19 +105,19 @@ def missing(folder, plan):
 
 
 def write_parts(augmenter, folder, plan, client=None):
-    """Write the parts that are missing: here, or on the workers of a client."""
+    """Write the missing parts in this process or on the workers of a client."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     agree(folder, plan)
     for left in Path(folder).glob("*.tmp"):
-        # Of a run that was interrupted; there must not be two at once.
+        # Temporary files are from an interrupted run. Do not start two runs at once.
         left.unlink()
     parts = missing(folder, plan)
     if client is None:
         for part in parts:
             write_part(part, augmenter, folder, plan)
         return
-    # The training rows go to each worker once. A worker that dies is replaced, and its
-    # part begun anew.
+    # The training rows are sent to each worker once. If a worker fails, its part
+    # starts again on another worker.
     sent = client.scatter(augmenter, broadcast=True, hash=False)
     futures = client.map(
         partial(write_part, folder=str(folder), plan=plan), parts, augmenter=sent,
@@ -129,15 +129,15 @@ def write_parts(augmenter, folder, plan, client=None):
 # %%
 # Training rows on disk
 # ---------------------
-# The rows that there are may be too many as well. They stay on disk, and a sample of
-# them is fitted: new rows are mixtures of near rows, of which 20,000 are enough.
+# The training rows can be too many for the memory as well. They stay on disk, and the
+# augmenter is fitted to a sample of 20,000 rows.
 def fit_on_sample(X, n=20_000, seed=0):
     chosen = np.random.default_rng(seed).choice(len(X), min(n, len(X)), replace=False)
     return PNLAugmenter().fit(X[np.sort(chosen)])
 
 
 def training_rows(path, n=100_000, n_columns=50):
-    """Correlated columns in a few clusters, as a memory-mapped array."""
+    """Return correlated columns in a few clusters, as a memory-mapped array."""
     rng = np.random.default_rng(0)
     X = np.lib.format.open_memmap(path, "w+", np.float64, (n, n_columns))
     mixing = rng.normal(size=(n_columns, n_columns)) / np.sqrt(n_columns)
@@ -169,7 +169,7 @@ def main(folder, n_rows, n_workers=2, rows_per_part=ROWS_PER_PART):
     print(f"{sum(n for n, _ in shapes)} rows in {len(shapes)} parts")
 
 
-# Worker processes import this file: what starts them must not run there.
+# Worker processes import this file and must not start a cluster themselves.
 if __name__ == "__main__":
     try:
         import distributed  # noqa: F401

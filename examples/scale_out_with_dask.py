@@ -1,24 +1,26 @@
 """
-==========================================
-Scale out with dask
-==========================================
+=======================
+Use a cluster with dask
+=======================
 
-Three ways to have more hands, none of which changes a byte of the result:
+There are three ways to use more processes. The results have the same bytes as in a
+single process:
 
-- ``joblib.parallel_config("dask")``: estimators and samplers as they are, with their
-  blocks of rows on the workers of a cluster;
-- a fitted projector over the chunks of a dask array, for data that fit no single
-  machine;
-- no cluster at all: ``PNLAugmenter.iter_samples`` hands out more new rows than fit in
-  memory, batch by batch.
+- ``joblib.parallel_config("dask")`` distributes the blocks of rows of an estimator or
+  sampler to the workers of a cluster.
+- A fitted projector encodes the chunks of a dask array, for data that do not fit on a
+  single machine.
+- ``PNLAugmenter.iter_samples`` needs no cluster and returns new rows in batches.
 
-The cluster here is two processes on this machine; a ``Client`` with the address of a
-real scheduler takes its place. Install with ``pip install sklearn-pnl[distributed]``.
+The cluster of this example consists of two processes on this machine. To use another
+cluster, pass the address of its scheduler to ``Client``. Install the dependencies with
+``pip install sklearn-pnl[distributed]``.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/pictures/posets.svg"
 # %%
-# A cluster, and images that are imbalanced
-# -----------------------------------------
+# A cluster and imbalanced images
+# -------------------------------
 import sys
 from importlib import import_module
 from time import perf_counter
@@ -44,7 +46,7 @@ def main():
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
         Client(c) as client,
     ):
-        # Else the first task would also measure how long imports take.
+        # Import the package first, so that the time of the first task has no imports.
         client.run(import_module, "sklearn_pnl.sampler")
         over_sample(images, labels)
         encode_chunks(images)
@@ -54,8 +56,8 @@ def main():
 # %%
 # Over-sample on the cluster
 # --------------------------
-# Images enlarged to 32 x 32 pixels, which become tensors of ten modes, so that there is
-# something to do: what takes a second is not worth a cluster.
+# The images are enlarged to 32 x 32 pixels, which become tensors with ten modes. For
+# smaller images a cluster would not be faster.
 def over_sample(images, labels):
     images = np.kron(images, np.ones((1, 4, 4)))
     sampler = PNLSampler(method=Codes(3, embedding=None), random_state=0)
@@ -74,8 +76,8 @@ def over_sample(images, labels):
 # %%
 # Encode the chunks of a dask array
 # ---------------------------------
-# A projector fitted on rows of one machine goes to where the others are. Chunks hold
-# whole rows; the shape of a code is told, since dask does not know it.
+# A projector that was fitted on one machine is sent to the workers. Each chunk contains
+# complete rows. dask does not know the shape of a code, which is therefore passed.
 def encode_chunks(images):
     projector = BackwardProjector(order=1).fit(images[:200])
     chunked = da.from_array(images, chunks=(500, *images.shape[1:]))
@@ -90,8 +92,8 @@ def encode_chunks(images):
 
 
 # %%
-# More new rows than fit in memory
-# --------------------------------
+# New rows in batches
+# -------------------
 def stream(images):
     augmenter = PNLAugmenter(Codes(1, local_manifold="mixture")).fit(images[:200])
     total, n_rows = 0.0, 0
@@ -105,6 +107,6 @@ def stream(images):
     )
 
 
-# Worker processes import this file: what starts them must not run there.
+# Worker processes import this file and must not start a cluster themselves.
 if __name__ == "__main__":
     main()

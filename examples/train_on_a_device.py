@@ -1,23 +1,22 @@
 """
-=============================================
-New rows for a training loop, on its device
-=============================================
+======================================
+Generate rows on a GPU during training
+======================================
 
-A network is trained with PyTorch on few digits, and each step takes new ones, drawn
-where the network is: the augmenter is fitted on tensors of the device, and neither its
-codes nor its rows pass through the host. It runs on a GPU where there is one, else on
-the processor. Install PyTorch, and set ``SCIPY_ARRAY_API=1`` before Python starts, as
-scikit-learn asks for.
+A network is trained with PyTorch on few digits, and each step uses new rows that are
+generated on the device of the network. The augmenter is fitted to tensors on the
+device. Neither codes nor rows are copied to the host. The example uses a GPU if one is
+available. Install PyTorch, and set ``SCIPY_ARRAY_API=1`` before Python starts.
 
-New rows of a digit have its class, so there is an augmenter for each: samplers, which
-know classes, compute on the host. What is shown is where rows are drawn. This network
-gains nothing by them: .888 against .886 with 100 digits, .805 against .802 with 50,
-.938 against .939 with 200 (means of three seeds).
+The samplers compute on the host. Therefore the example fits one augmenter for each
+digit, and the new rows of a digit have its class. The example shows where rows are
+generated, not a gain in accuracy.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/pictures/manifolds.svg"
 # %%
-# Few digits, on the device
-# -------------------------
+# Few digits on the device
+# ------------------------
 import os
 import sys
 
@@ -36,7 +35,7 @@ except ImportError:
 
 
 def digits(device, n_train=100):
-    """Images in [0, 1] and labels: few to train on, the others to test."""
+    """Return images in [0, 1] and labels, few for training and the rest for tests."""
     data = load_digits()
     X = torch.asarray(data.images / 16, dtype=torch.float32, device=device)
     y = torch.asarray(data.target, device=device)
@@ -46,10 +45,11 @@ def digits(device, n_train=100):
 
 
 # %%
-# An augmenter a class
-# --------------------
-# Codes of order 2 are interactions of two modes of the tensor that an image becomes,
-# (2, 2, 2, 2, 2, 2). What they leave open comes from near images.
+# One augmenter for each class
+# ----------------------------
+# An image becomes a tensor of shape (2, 2, 2, 2, 2, 2), and a code of order 2 contains
+# the interactions of two modes. The remaining information comes from neighbouring
+# images.
 
 
 def augmenters(X, y):
@@ -58,14 +58,14 @@ def augmenters(X, y):
 
 
 # %%
-# The loop
-# --------
-# Half of each batch are training rows, half are new: each epoch draws its own, at once,
-# since a call costs more than a row.
+# The training loop
+# -----------------
+# Half of each batch are training rows and half are new rows. Each epoch generates its
+# new rows with one call, because a call is more expensive than a row.
 
 
 def new_rows(fitted, n_each, seed, device):
-    """New images of each class in random order, and their labels."""
+    """Return new images of each class in random order, and their labels."""
     X = torch.cat([a.sample(n_each, random_state=seed) for a in fitted])
     y = torch.arange(10, device=device).repeat_interleave(n_each)
     order = torch.randperm(len(X), device=device)

@@ -1,6 +1,5 @@
 """Pages show what is measured and what their code prints."""
 
-import ast
 import re
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import sklearn_pnl
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
+import _gallery  # noqa: E402
 import drawings  # noqa: E402
 import fill  # noqa: E402
 
@@ -71,27 +71,21 @@ def test_pictures_are_those_of_the_script(tmp_path):
     assert {path.name for path in drawings.PICTURES.iterdir()} == drawn
 
 
-def messages():
-    """Texts in the sources, with dots for what is filled in."""
-    for path in (DOCS.parent / "sklearn_pnl").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.JoinedStr):
-                given = [getattr(part, "value", "") for part in node.values]
-                yield "…".join(p if isinstance(p, str) else "" for p in given)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+@pytest.mark.parametrize("name", TEXTS)
+def test_tables_have_at_most_seven_columns(name):
+    rows = re.findall(r"^\|.*\|$", re.sub(r"`[^`\n]*`", "", TEXTS[name]), re.M)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) <= 8 for row in rows)
 
 
-def test_errors_that_are_explained_are_in_the_sources():
-    quoted = re.findall(
-        r"^\| `(.*?)` \|", (DOCS / "errors.md").read_text(encoding="utf-8"), re.M
-    )
-    texts = list(messages())
-    assert len(quoted) >= 15
-    for message in quoted:
-        pieces = [piece.strip(" :;,.") for piece in message.split("…")]
-        wanted = [piece for piece in pieces if len(piece) > 3]
-        assert any(all(p in text for p in wanted) for text in texts), message
+@pytest.mark.parametrize("name", TEXTS)
+def test_decimals_have_a_leading_zero(name):
+    text = re.sub(r"```.*?```|`[^`\n]*`|<!--.*?-->", "", TEXTS[name], flags=re.S)
+    assert re.findall(r".{20}(?<![\w.\d/])\.\d", text) == []
+
+
+def test_the_order_of_the_gallery_names_existing_examples():
+    examples = {path.name for path in (fill.ROOT / "examples").glob("*.py")}
+    assert set(_gallery.FIRST) <= examples
 
 
 def test_the_reference_lists_every_public_name():

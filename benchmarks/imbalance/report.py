@@ -109,9 +109,9 @@ def shown(gain, families):
 
 
 def p_value(gain):
-    """p of Wilcoxon's test; half of the ties count for each side."""
+    """Format p of Wilcoxon's test; half of the ties count for each side."""
     p = wilcoxon(gain, zero_method="zsplit").pvalue if gain.any() else 1.0
-    return f"{p:.2g}"
+    return f"{p:.2g}" if p >= 0.001 else "<0.001"
 
 
 def means(rows):

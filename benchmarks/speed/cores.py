@@ -286,7 +286,7 @@ def tables(rows):
 
 
 TITLES = {
-    "samplers": "`PNLSampler()` beside `SMOTE()`, {cores} cores",
+    "samplers": "`PNLSampler()` and `SMOTE()`, {cores} cores",
     "encoding": f"`ManyBodyProjector(offset=1.0).transform` of {{digits}} as {SHAPE}, "
     "{cores} cores",
     "memory": "Minor page faults a row, one thread",

@@ -1,24 +1,25 @@
 """
-=====================================
-CIFAR-10: what a new image is made of
-=====================================
+====================================
+CIFAR-10: composition of a new image
+====================================
 
-The settings of the paper: images of 32 x 32 pixels in three colours as tensors with ten
-modes of length 2 and one of length 3, a base of order 5, codes from a kernel density
-estimate of bandwidth 0.05, three nearest training images, and a local sub-manifold of
-order 4.
+The settings of the paper: images of 32 x 32 pixels in three colours are tensors with
+ten modes of length 2 and one mode of length 3. The base has order 5, codes come from a
+kernel density estimate with bandwidth 0.05, and each code is decoded with the three
+nearest training images on a local sub-manifold of order 4.
 
-Noise of 0.05 in each of 1,409 coordinates adds up along the modes. So the way of
-decoding decides what is seen: the picture has that of the authors' program, that of the
-paper's equation, and the latter without noise, all on the same codes. Needs CIFAR-10.
+Noise of 0.05 in each of 1,409 coordinates accumulates along the modes, so that the
+decoding determines the result. The picture shows the decoding of the authors' program,
+the decoding of the equation in the paper, and the latter without noise, for the same
+codes. The example requires CIFAR-10.
 """
 
 # %%
-# Ten codes of each class, decoded in two ways
-# --------------------------------------------
-# "theta" takes eta beyond order 4 from the code and theta up to order 4 from the near
-# images, as the paper's equation has it. "mixture" goes 98% of the way from the code to
-# the mean of the near images, as the program does.
+# Ten codes of each class
+# -----------------------
+# "theta" takes eta beyond order 4 from the code and theta up to order 4 from the
+# neighbours, as in the equation of the paper. "mixture" covers 98% of the path from the
+# code to the mean of the neighbours, as the authors' program does.
 import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import CIFAR_NAMES, closest, load_images, show_rows, tell
@@ -34,7 +35,7 @@ rng = np.random.default_rng(0)
 
 
 def decode(rows, manifold, *noises):
-    """Images of the codes of the first images, with each of several noises."""
+    """Return images from the codes of the first images, for each noise."""
     projector = BackwardProjector(
         ManyBodyProjector(5), local_manifold=manifold, k_neighbors=3
     ).fit(reshaper.transform(rows))
@@ -47,7 +48,7 @@ def decode(rows, manifold, *noises):
 
 
 def project(rows):
-    """Images projected on the base."""
+    """Return images that are projected onto the base."""
     projector = ManyBodyProjector(5, offset=1e-5, with_mass=True)
     codes = projector.fit_transform(reshaper.transform(rows))
     return reshaper.inverse_transform(projector.inverse_transform(codes)), projector
@@ -75,27 +76,27 @@ dim_d = int((order > 4).sum())
 print(f"tensor {base.poset_.shape}: B of {dim_b} dimensions, D of {dim_d}")
 
 # %%
-# Fine and crude
-# --------------
-# What is crude of an image are the means of its blocks of 8 x 8 pixels; the rest is
-# fine. Both are held against the training image that the code was drawn from.
+# Fine and coarse parts
+# ---------------------
+# The coarse part of an image consists of the means of its blocks of 8 x 8 pixels, and
+# the fine part is the rest. Both are compared with the training image of the code.
 
 
 def crude(rows):
-    """Means of blocks, as images."""
+    """Return the means of blocks, as images."""
     blocks = rows.reshape(*rows.shape[:-3], 4, 8, 4, 8, 3).mean(axis=(-4, -2))
     return np.kron(blocks, np.ones((8, 8, 1)))
 
 
 def likeness(rows, others):
-    """Mean correlations of the crude and of the fine parts."""
+    """Return the mean correlations of the coarse and of the fine parts."""
     parts = ((crude(r), r - crude(r)) for r in (rows, others))
     pairs = zip(*(map(flat, pair) for pair in parts), strict=True)
     return [np.mean((a * b).sum(axis=1)) for a, b in pairs]
 
 
 def flat(rows):
-    """A row an image, with mean 0 and length 1."""
+    """Return one row per image, with mean 0 and length 1."""
     rows = rows.reshape(-1, rows[0, 0].size)
     rows = rows - rows.mean(axis=1, keepdims=True)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -120,11 +121,10 @@ for name in ("new, mixture", "new, theta"):
 # %%
 # The picture
 # -----------
-# "mixture" is nearly the mean of three images: colours blend, and shapes are shadows on
-# each other. It hides the noise, 2% of which is in it. "theta" can be read off:
-# expectations beyond order 4 fix the 2,334 values that have such an order, so that
-# these are those of the point of the code, with its noise, which adds up to a plaid;
-# the other 738 come from the near images. Without noise only these change, as dots.
+# "mixture" is nearly the mean of three images: colours blend, and shapes overlap. It
+# contains only 2% of the noise. For "theta", the expectations beyond order 4 determine
+# 2,334 values, which are the values of the code with its noise, a plaid pattern. The
+# other 738 values come from the neighbours. Without noise only the latter change.
 firsts = {name: rows[:, 0] for name, rows in shown.items()}
 show_rows(firsts, "CIFAR-10 with the settings of the paper", CIFAR_NAMES)
 plt.show()

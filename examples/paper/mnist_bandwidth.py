@@ -1,11 +1,12 @@
 """
-==================================
-MNIST: the bandwidth
-==================================
+==============================
+MNIST: effect of the bandwidth
+==============================
 
-The same images drawn with noise of five bandwidths, from 0.01 to 0.5, in codes of order
-1; all else as in the paper. The same random numbers serve all of them, so that a column
-shows what the bandwidth alone does. Needs MNIST.
+The same images with noise of five bandwidths, from 0.01 to 0.5, in codes of order 1.
+All other settings are those of the paper. All bandwidths use the same random numbers,
+so that a column of the picture shows the effect of the bandwidth. The example requires
+MNIST.
 """
 
 # %%
@@ -25,7 +26,7 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 
 
 def draw(bandwidth):
-    """New images of each class."""
+    """Return new images of each class."""
     method = Codes.paper(draws=KernelDraws(bandwidth=bandwidth), embedding=None)
     augmenter = PNLAugmenter(method, k_neighbors=8)
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
@@ -37,8 +38,8 @@ new = {bandwidth: draw(bandwidth) for bandwidth in bandwidths}
 # %%
 # Numbers
 # -------
-# The distance to the closest training image, how often that is of the same class, and
-# how far the image is from that of the smallest bandwidth.
+# The table shows the distance to the closest training image, how often this image is of
+# the same class, and the distance to the new image with the smallest bandwidth.
 print("bandwidth  distance  same class  moved")
 right, distances = {}, {}
 for bandwidth, rows in new.items():
@@ -62,8 +63,8 @@ tell(
 # %%
 # The picture
 # -----------
-# What the noise does to a code decides which images are near, and no more: 98% of a new
-# image is their mean.
+# The noise of a code only determines which images are neighbours: 98% of a new image is
+# the mean of the neighbours.
 firsts = {f"bandwidth {b}": rows[:, 0] for b, rows in new.items()}
 show_rows(firsts, "New images by the bandwidth of the noise in their codes")
 plt.show()

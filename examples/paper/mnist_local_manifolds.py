@@ -1,24 +1,25 @@
 """
-==================================
+===========================
 MNIST: four local manifolds
-==================================
+===========================
 
-One code, eight near training images, four new images: the local manifold says what is
-taken from the code and what from the neighbours. Base and manifolds are of order 1 on
-tensors of shape (7, 2, 2, 7, 2, 2), as in the paper.
+One code and eight neighbouring training images are decoded into four new images. The
+local manifold determines which coordinates are taken from the code and which from the
+neighbours. Base and local manifolds have order 1 on tensors of shape (7, 2, 2, 7, 2,
+2), as in the paper.
 
-- "fiber" has all sums of ink of the code, in each mode, and otherwise the strokes of
-  the neighbours' mean. Its own code is the one that it was decoded from.
+- "fiber" has all sums of ink of the code in each mode, and otherwise the strokes of the
+  neighbours' mean. Encoding the image gives back the code.
 - "theta", the equation of the paper, has theta of the neighbours up to order 1 and the
-  expectations of the code beyond. These fix all pixels but 17, so it is the point of
-  the code, which has no strokes.
-- "eta" is the other way round: sums of the neighbours' mean, and no interactions. It
-  has no strokes either.
-- "mixture", where the program of the authors goes, is a weighted mean of the point of
-  the code and of the neighbours' mean, blurred where these differ.
+  expectations of the code beyond. The expectations determine all pixels except 17. The
+  image is therefore nearly the point of the code, which has no strokes.
+- "eta" has the sums of the neighbours' mean and no interactions. It has no strokes
+  either.
+- "mixture", the path of the authors' program, is a weighted mean of the point of the
+  code and the neighbours' mean, which is blurred where the neighbours differ.
 
-So pictures of digits, as the published ones, are on the way of the program; the set of
-the equation has none. Needs MNIST.
+Images of digits, as in the paper, lie on the path of the program, and not on the set of
+the equation. The example requires MNIST.
 """
 
 # %%
@@ -46,7 +47,7 @@ rng = np.random.default_rng(0)
 
 
 def decode_all(images):
-    """Images of the same new codes by manifold, with what they are made of."""
+    """Return images of the same codes by manifold, with codes and neighbours."""
     tensors, found = images.reshape(-1, *SHAPE), {}
     base = ManyBodyProjector(1).fit(tensors)
     kept = base.transform(tensors[rng.choice(N_TRAIN, N_NEW, replace=False)])
@@ -64,23 +65,23 @@ each = [decode_all(X[y == digit][:N_TRAIN]) for digit in range(10)]
 shown = {name: np.stack([found[name] for found in each]) for name in each[0]}
 
 # %%
-# What each keeps
-# ---------------
-# Of the code: how much ink is in other parts of a mode than the code says, as a share
-# of all ink. Of the neighbours: the correlation of the pixels with their mean. And
-# whether a classifier would know the digit: whether the closest training image, of any
-# class, is of the same.
+# Coordinates of code and neighbours
+# ----------------------------------
+# For the code: the share of the ink that lies in other parts of a mode than in the
+# code. For the neighbours: the correlation of the pixels with the mean of the
+# neighbours. For the class: whether the closest training image of all classes has the
+# same class.
 known = np.concatenate([X[y == digit][:N_TRAIN] for digit in range(10)])
 classes = np.repeat(np.arange(10), N_TRAIN)
 
 
 def shares_of_ink(tensors):
-    """Images with a sum of 1."""
+    """Return images with a sum of 1."""
     return tensors / tensors.sum(axis=tuple(range(-6, 0)), keepdims=True)
 
 
 def moved(tensors, points):
-    """Share of ink in other parts than those of the code, at most over the modes."""
+    """Return the largest share of ink that the code has in other parts of a mode."""
     p, q = shares_of_ink(tensors), shares_of_ink(points)
     gaps = []
     for mode in range(-6, 0):
@@ -90,7 +91,7 @@ def moved(tensors, points):
 
 
 def likeness(tensors, others):
-    """Mean correlation of the pixels of images."""
+    """Return the mean correlation of the pixels of images."""
     a, b = (t.reshape(-1, 784) - t.reshape(-1, 784).mean(axis=1, keepdims=True)
             for t in (tensors, others))  # fmt: skip
     return np.mean((a * b).sum(axis=1) / np.sqrt((a**2).sum(1) * (b**2).sum(1)))
@@ -128,8 +129,8 @@ tell(
 # %%
 # The picture
 # -----------
-# Above, what a new image can be made of: the point of its code, which only tells how
-# much ink is in which blocks of rows and columns, and the mean of its neighbours.
+# The upper images are the two sources of a new image: the point of its code, which
+# contains the ink of blocks of rows and columns, and the mean of its neighbours.
 firsts = {name: tensors[:, 0].reshape(10, 28, 28) for name, tensors in shown.items()}
 show_rows(firsts, "The same codes through four local manifolds")
 plt.show()

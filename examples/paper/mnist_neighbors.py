@@ -1,11 +1,11 @@
 """
-==================================
-MNIST: how many neighbours
-==================================
+===========================
+MNIST: number of neighbours
+===========================
 
-The same codes decoded from 1, 4, 8 and 16 nearest training images, all else as in the
-paper. With one the new image is a copy, with more a mean of ever more images. Needs
-MNIST.
+The same codes are decoded from 1, 4, 8 and 16 nearest training images. All other
+settings are those of the paper. With one neighbour the new image is a copy. With more
+neighbours it is a mean of more images. The example requires MNIST.
 """
 
 # %%
@@ -24,7 +24,7 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 
 
 def draw(n_neighbors):
-    """New images of each class."""
+    """Return new images of each class."""
     augmenter = PNLAugmenter(Codes.paper(embedding=None), k_neighbors=n_neighbors)
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
 
@@ -35,14 +35,13 @@ new = {k: draw(k) for k in numbers}
 # %%
 # Numbers
 # -------
-# A copy is nearer to a training image than real ones are to each other. Sharp is what
-# an image has of its brightest ink: the mean of its pixels weighted by themselves, as a
-# share of 255.
+# A copy is nearer to a training image than real images are to each other. The sharpness
+# is the mean of the pixels weighted by themselves, as a share of 255.
 usual = np.median(closest(known[1::2], known[::2][:: N_TRAIN // N_NEW])[0])
 
 
 def sharpness(rows):
-    """Mean of pixels weighted by themselves."""
+    """Return the mean of the pixels weighted by themselves."""
     return np.median((rows**2).sum(axis=(-2, -1)) / rows.sum(axis=(-2, -1))) / 255
 
 

@@ -1,16 +1,16 @@
 """
-==================================
+==============================
 MNIST: a density of the pixels
-==================================
+==============================
 
-Why codes at all? A kernel density estimate straight on the pixels of 1,000 images, with
-the bandwidth of 30 that the paper gives, draws a training image and adds noise to each
-of its 784 pixels. Needs MNIST.
+What do codes contribute? A kernel density estimate of the pixels of 1,000 images, with
+the bandwidth of 30 from the paper, samples a training image and adds noise to each of
+its 784 pixels. The example requires MNIST.
 """
 
 # %%
-# Draws in pixels
-# ---------------
+# Samples of pixels
+# -----------------
 import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
@@ -32,15 +32,14 @@ in_codes = np.concatenate(
 )
 
 # %%
-# Is there more than noise?
-# -------------------------
-# If a new image is a training image and noise, what is left after taking away the
-# closest one has the length of the noise, and looks like none: pixels side by side are
-# not alike.
+# Comparison with noise
+# ---------------------
+# If a new image is a training image plus noise, its difference to the closest training
+# image has the length of the noise, and adjacent pixels are uncorrelated.
 
 
 def neighbours_alike(rows):
-    """Correlation of pixels side by side."""
+    """Return the correlation of adjacent pixels."""
     return np.corrcoef(rows[:, :, 1:].ravel(), rows[:, :, :-1].ravel())[0, 1]
 
 

@@ -1,12 +1,12 @@
 """
-==================================
+===================
 MNIST: random codes
-==================================
+===================
 
-Is it the codes or the neighbours that make a new image? Codes that are uniformly random
-in the range of each coordinate lie far from all training images, and a few of these are
-the nearest to most of them. The paper sees images that fade with one neighbour, overlap
-with a few, and collapse with 16. Needs MNIST.
+Is a new image determined by the code or by the neighbours? Codes with uniformly random
+coordinates lie far from all training images, and a few training images are the nearest
+to most of the codes. According to the paper, images fade with one neighbour, overlap
+with a few neighbours, and collapse with 16 neighbours. The example requires MNIST.
 """
 
 # %%
@@ -38,7 +38,7 @@ print(f"{len(np.unique(nearest))} of {N_TRAIN} training images are nearest to an
 
 
 def decode(manifold, k):
-    """Images of the random codes."""
+    """Return images of the random codes."""
     decoder = BackwardProjector(BASE, local_manifold=manifold, k_neighbors=k)
     return decoder.fit(tensors).inverse_transform(codes).reshape(-1, 28, 28)
 
@@ -51,22 +51,22 @@ for manifold in ("theta", "fiber"):
         new[f"{manifold}, k = {k}"] = decode(manifold, k)
 
 # %%
-# Fading, overlaps, collapse
-# --------------------------
-# An image fades if its ink is spread: sharp is the mean of its pixels weighted by
-# themselves, as a share of 255. Images overlap if their neighbours show different
-# digits, and collapse if they come to be alike: distances between them, as a share of
-# those between real images.
+# Fading, overlap and collapse
+# ----------------------------
+# An image fades if its ink is spread. The sharpness is the mean of its pixels weighted
+# by themselves, as a share of 255. Images overlap if their neighbours show different
+# digits. They collapse if the distances between them become small, compared with the
+# distances between real images.
 
 
 def sharpness(rows):
-    """Mean of pixels weighted by themselves, as they are shown."""
+    """Return the mean of the shown pixels weighted by themselves."""
     rows = np.clip(rows, 0, 255)
     return np.median((rows**2).sum(axis=(1, 2)) / rows.sum(axis=(1, 2))) / 255
 
 
 def apart(rows):
-    """Median distance of two images."""
+    """Return the median distance of two images."""
     distances = pairwise_distances(rows.reshape(len(rows), -1))
     return np.median(distances[np.triu_indices(len(rows), 1)])
 
@@ -80,7 +80,7 @@ for name in new:
 
 
 def mixed(codes, k):
-    """Share of codes whose neighbours show different digits."""
+    """Return the share of codes whose neighbours show different digits."""
     digits = y[projector.kneighbors(codes, k, return_distance=False)]
     return np.mean(digits.min(axis=1) != digits.max(axis=1))
 
@@ -110,8 +110,8 @@ tell(
 # %%
 # The picture
 # -----------
-# Each column has one code. "mixture" hides it behind the neighbours: with one, a copy.
-# "theta" shows the code, whatever the neighbours; "fiber" puts the strokes of the
-# neighbours where the code has ink.
+# Each column shows one code. With "mixture" the image consists of the neighbours: with
+# one neighbour it is a copy. "theta" shows the code for any neighbours. "fiber" puts
+# the strokes of the neighbours where the code has ink.
 show_rows({name: rows[:10] for name, rows in new.items()}, "Images of random codes")
 plt.show()

@@ -1,15 +1,17 @@
 """
-==================================
-MNIST: what a new image is made of
-==================================
+=================================
+MNIST: composition of a new image
+=================================
 
-The settings of the paper: images as tensors of shape (7, 2, 2, 7, 2, 2), a base of
-order 1, which has 17 dimensions with the mass, codes from a kernel density estimate of
-bandwidth 0.05, and 8 nearest training images for each. The paper makes 10,000 images
-more, the same number a class, and says that shapes are preserved.
+The settings of the paper: images are tensors of shape (7, 2, 2, 7, 2, 2), and the base
+of order 1 has 17 dimensions including the mass. Codes come from a kernel density
+estimate with bandwidth 0.05, and each code is decoded with the 8 nearest training
+images. The paper generates 10,000 images, the same number for each class, and claims
+that shapes are preserved.
 
-The picture has a training image of each digit, its projection on the base, the image
-drawn near its code, and the training image closest to that. Needs MNIST.
+The picture shows a training image of each digit, its projection onto the base, the
+image that was sampled near its code, and the closest training image. The example
+requires MNIST.
 """
 
 # %%
@@ -40,10 +42,10 @@ print(f"{len(new)} new images from {len(X)}: {seconds:.1f} s")
 print(f"tensor {method.poset_.shape}, base of {dims[0]} dimensions with the mass")
 
 # %%
-# Are shapes preserved?
-# ---------------------
-# A yardstick that knows nothing of the method: is the training image closest to a new
-# one of its class? For training images that are left out, it mostly is.
+# Preservation of shapes
+# ----------------------
+# This check does not use the method: does the closest training image have the class of
+# the new image? For held-out training images it usually does.
 rng = np.random.default_rng(0)
 some = rng.choice(len(new), 1000, replace=False)
 distance, near = closest(X, new[some])
@@ -67,9 +69,9 @@ tell(
 # %%
 # The picture
 # -----------
-# The projection has 16 numbers: it tells which blocks of rows and of columns hold how
-# much ink. The strokes come from the eight images near the code, whose mean the new
-# one nearly is; where these differ it is gray.
+# The projection has 16 numbers, the ink in blocks of rows and columns. The strokes come
+# from the eight neighbours of the code. The new image is nearly their mean, and is gray
+# where the neighbours differ.
 drawn = []
 for digit, augmenter in sampler.augmenters_.items():
     image, parents = augmenter.sample(1, random_state=0, return_parents=True)

@@ -1,21 +1,22 @@
 """
-==================================
-MNIST: the structure of the tensor
-==================================
+==============================
+MNIST: structure of the tensor
+==============================
 
-An image is a matrix, and a tensor for each way to factor its height and width. Orders
-count modes, so a base of order 1 has 55 dimensions on 28 x 28, 19 on 7 x 4 x 7 x 4 and
-17 on 7 x 2 x 2 x 7 x 2 x 2. Here base and local sub-manifold are on *different* tensors
-over the same pixels: the latter is always of order 1 on the finest one, as in the
-paper, which finds that finer structure does better with fewer numbers. Needs MNIST.
+An image is a matrix, and also a tensor for each factorisation of its height and width.
+Orders count modes: a base of order 1 has 55 dimensions on 28 x 28, 19 on 7 x 4 x 7 x 4
+and 17 on 7 x 2 x 2 x 7 x 2 x 2. In this example, base and local sub-manifold use
+*different* tensors over the same pixels. The local sub-manifold always has order 1 on
+the finest tensor, as in the paper. The paper claims that a finer structure performs
+better with fewer numbers. The example requires MNIST.
 """
 
 # %%
-# Seven bases, one local sub-manifold
-# -----------------------------------
-# "theta" is the sub-manifold of the paper's equation. The mixture of the authors'
-# program has none: 98% of its image is the mean of the near images, whatever the base,
-# which only says which images are near.
+# Seven bases and one local sub-manifold
+# --------------------------------------
+# "theta" is the sub-manifold of the equation in the paper. The authors' program uses a
+# mixture, of which 98% is the mean of the neighbours for every base. The base only
+# determines the neighbours.
 import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
@@ -44,11 +45,11 @@ ways = {
 
 
 def decode_all(rows, shape, order):
-    """What a base keeps of images, and new ones, by the way of decoding."""
+    """Return projected images and new images, for each way of decoding."""
     settings = {"order": order, "poset": TensorPoset(shape), "offset": 1e-5}
     base = ManyBodyProjector(**settings, with_mass=True).fit(rows[:N_NEW])
     found = {"projection": base.inverse_transform(base.transform(rows[:N_NEW]))}
-    # The same noise for all bases, as far as they have numbers for it.
+    # All bases use the same noise, as far as they have coordinates for it.
     noise = 0.05 * np.random.default_rng(0).standard_normal((N_NEW, base.n_params_ - 1))
     for name, manifold in ways.items():
         projector = BackwardProjector(
@@ -70,9 +71,9 @@ for name, (shape, order, _) in bases.items():
 # %%
 # Numbers
 # -------
-# What the base loses of an image, in nats, and the share of new images whose closest
-# training image is of the same class. At order 2 the finer structure keeps nearly as
-# much with a fifth fewer numbers, which is less than the paper claims of it.
+# The table shows the loss of the projection in nats, and the share of new images whose
+# closest training image has the same class. At order 2 the finer structure preserves
+# nearly as much with a fifth fewer numbers, which is less than the paper claims.
 known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 right = {}
 print(f"{'base':24} dim  lost  same class:", *ways)
@@ -107,9 +108,9 @@ tell(
 # %%
 # The pictures
 # ------------
-# What the bases keep, new images through the local sub-manifold of the paper, and new
-# ones on the path of the program. A code of order 1 cannot tell a slant from its mirror
-# image, so that some ones have a shadow; one of order 2 can.
+# The pictures show the projections onto the bases, new images on the local sub-manifold
+# of the paper, and new images on the path of the program. A code of order 1 does not
+# distinguish a slant from its mirror image, so that some digits 1 have a shadow.
 for way, title in {
     "projection": "What seven bases keep of an image",
     "theta": "New images, by base: the sub-manifold of the paper's equation",

@@ -1,13 +1,13 @@
 """
-============================================
-Images, and how a claim is told
-============================================
+=====================================
+Shared functions of the MNIST figures
+=====================================
 
-What the figures on MNIST and CIFAR-10 share; it must lie beside them. Images come from
-``mnist.npz`` and ``cifar10.npz`` in the folder that ``SKLEARN_PNL_DATA`` names (arrays
-``X_train`` and ``y_train``, 28 x 28 and 32 x 32 x 3), or else from OpenML through
-scikit-learn, which keeps what it has downloaded. Where neither is to be had, a figure
-ends with a message.
+The examples on MNIST and CIFAR-10 import this file, which must lie in the same folder.
+The images come from ``mnist.npz`` and ``cifar10.npz`` in the folder
+``SKLEARN_PNL_DATA`` (arrays ``X_train`` and ``y_train`` with images of 28 x 28 and 32 x
+32 x 3 pixels), or from OpenML through scikit-learn, which caches downloads. If no
+images are available, an example prints a message and ends.
 """
 
 import os
@@ -38,7 +38,7 @@ CIFAR_NAMES = (
 
 
 def load_images(name):
-    """Training images in 0 to 255, single precision, and their classes."""
+    """Return training images from 0 to 255 in single precision, and classes."""
     folder = os.environ.get("SKLEARN_PNL_DATA")
     path = Path(folder or "") / f"{name}.npz"
     if folder and path.exists():
@@ -61,7 +61,7 @@ def load_images(name):
 
 
 def closest(images, new):
-    """Distances to the training images nearest to new ones, and their numbers."""
+    """Return the distances to the nearest training images, and their indices."""
     search = NearestNeighbors(n_neighbors=1, algorithm="brute")
     search.fit(images.reshape(len(images), -1))
     distance, near = search.kneighbors(new.reshape(len(new), -1).astype(np.float32))
@@ -69,7 +69,7 @@ def closest(images, new):
 
 
 def show_rows(images, title, column_names=(), high=255):
-    """Draw images, with colours or without, in rows by the names of these."""
+    """Draw rows of images, with or without colours, by the names of the rows."""
     n, m = len(images), max(map(len, images.values()))
     size = 0.85 * m + 1.5, 0.95 * n + 0.4
     figure, axes = plt.subplots(n, m, figsize=size, squeeze=False, layout="constrained")
@@ -89,6 +89,6 @@ def show_rows(images, title, column_names=(), high=255):
 
 
 def tell(paper, seen, *holds):
-    """Print a claim of the paper, what is seen, and whether that agrees."""
+    """Print a claim of the paper, the result, and the verdict."""
     verdict = "agrees" if all(holds) else "in part" if any(holds) else "differs"
     print(f"\npaper:   {paper}\nseen:    {seen}\nverdict: {verdict}")

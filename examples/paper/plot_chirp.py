@@ -1,16 +1,16 @@
 """
-==================================
+========================
 A chirp in a time series
-==================================
+========================
 
-A series with a period, folded into a matrix of one period a row, is a product of its
-form and of how loud it is: order 1. A chirp, a short signal of rising frequency, is an
-interaction between the place in a period and the period. So order 1 misses it where it
-is, and order 2, which of a matrix is everything, does not.
+A periodic series can be folded into a matrix with one period per row. The matrix is the
+product of the shape of a period and the loudness of the periods, which has order 1. A
+chirp, a short signal with rising frequency, is an interaction between the position in a
+period and the period. Therefore order 1 has an error where the chirp is. For a matrix,
+order 2 is exact.
 
-Folded into ten modes of length 2 the same series has ten orders, and each keeps a
-little more: where the error remains, something is going on that lower orders cannot
-tell.
+If the same series is folded into ten modes of length 2, there are ten orders, and each
+preserves more than the previous order.
 """
 
 # %%
@@ -35,10 +35,10 @@ mass = series.sum()
 # %%
 # Approximations
 # --------------
-# ``shape`` says how the series is folded. Errors are sums of absolute deviations, as a
-# share of the sum of the series there.
+# ``shape`` is the shape of the folded series. The error is the sum of the absolute
+# deviations, as a share of the sum of the series in the same part.
 def approximate(shape, order):
-    """The part of the series up to an order, and how many numbers tell it."""
+    """Return the series up to an order, and the number of its coordinates."""
     poset = TensorPoset(shape)
     found = many_body_projection((series / mass).reshape(shape), poset, order)
     return mass * found.prob.ravel(), int((poset.order <= order).sum())
@@ -60,8 +60,8 @@ for name, shape in folds.items():
         )
 
 # %%
-# What the paper says, and what is seen
-# -------------------------------------
+# Claims of the paper and results
+# -------------------------------
 at, beside = inside["matrix", 1]
 claims = [
     (
@@ -82,8 +82,8 @@ for paper, seen, holds in claims:
 # %%
 # The picture
 # -----------
-# Above, the series as a matrix: time runs along the rows, from the top. Below, the
-# series and its errors; gray is where the chirp is.
+# Top: the series as a matrix. Time runs along the rows, from the top. Bottom: the
+# series and its errors. The chirp is gray.
 figure = plt.figure(figsize=(9, 7.4), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=(1, 1.25))
 panels = above.subplots(1, 4)

@@ -1,15 +1,15 @@
 """
-==================================
+============================
 Weak and strong interactions
-==================================
+============================
 
-An image whose intensity is a function of the row times a function of the column has no
-interaction between the two: order 1, the ink of each row and of each column, is all
-that it is. Diagonal waves and rings do interact. How much of an image lies in which
-order is its energy, which adds up over the orders.
+If the intensity of an image is a function of the row times a function of the column,
+rows and columns do not interact. Order 1, the ink of each row and of each column, then
+determines the image. Diagonal waves and rings have interactions. The energy of an image
+is the sum of the energies of its orders.
 
-The picture has a separable image and two others, their approximations of order 1 and 2,
-and what these miss.
+The picture shows a separable image and two other images, their approximations of order
+1 and 2, and the errors.
 """
 
 # %%
@@ -32,7 +32,7 @@ p = np.stack([image / image.sum() for image in images.values()])
 # %%
 # Orders 1 and 2
 # --------------
-# A matrix has two modes, so that order 2 is the image itself.
+# A matrix has two modes, so that order 2 is exact.
 matrix = TensorPoset((28, 28))
 kept = [many_body_projection(p, matrix, order).prob for order in (1, 2)]
 largest = p.max(axis=(1, 2))
@@ -46,8 +46,8 @@ for k, name in enumerate(images):
     )
 
 # %%
-# The same images as tensors of shape (7, 2, 2, 7, 2, 2), as the paper lays out MNIST:
-# there are more orders, and the second is no longer all.
+# The same images as tensors of shape (7, 2, 2, 7, 2, 2), the shape that the paper uses
+# for MNIST. There are six orders, and order 2 is no longer exact.
 fine = TensorPoset((7, 2, 2, 7, 2, 2))
 shares = energy_decomposition(p.reshape(3, *fine.shape), fine)
 shares /= shares.sum(axis=1, keepdims=True)
@@ -56,10 +56,10 @@ for name, share in zip(images, shares, strict=True):
     print(f"{' '.join(name.split()):15}", *(f"{s:6.1%}" for s in share))
 
 # %%
-# What the paper says, and what is seen
-# -------------------------------------
-# The last claim depends on the image: order 1 tells where the rings are, and nothing
-# of the waves.
+# Claims of the paper and results
+# -------------------------------
+# The last claim depends on the image: order 1 shows the position of the rings, and
+# nothing of the waves.
 order_1 = energy[:, 0] / energy.sum(axis=1)
 claims = [
     (
@@ -85,7 +85,7 @@ for paper, seen, holds in claims:
 # %%
 # The picture
 # -----------
-# In the last two columns white is no error, red too much and blue too little.
+# In the last two columns, white is no error, red is too large and blue is too small.
 figure, axes = plt.subplots(3, 5, figsize=(9, 5.4), layout="constrained")
 titles = ("image", "order 1", "order 2", "order 1 − image", "order 2 − image")
 for line, name, image, low, high, top in zip(

@@ -1,16 +1,16 @@
 """
-==================================
-The way between two images
-==================================
+===========================
+The path between two images
+===========================
 
-Half way between two images lies their mean, with the shadows of both. In the base of
-order 1 the way from one to the other is the e-geodesic, straight in theta: it goes
-through products of a row and a column function only, so that its interaction energy,
-the divergence between the approximations of order 2 and 1, is zero. The straight line
-leaves the base, also where both of its ends are in it.
+Half-way between two images lies their mean, which shows the shadows of both. In the
+base of order 1, the path between the images is the e-geodesic, a straight line in
+theta. Each of its points is a product of a function of the row and a function of the
+column. Therefore its interaction energy, the divergence between the approximations of
+order 2 and 1, is zero. The straight line leaves the base, even if both images are in
+the base.
 
-Without a base, on all cells, the e-geodesic has no such promise, and the second picture
-shows it.
+Without a base, the e-geodesic has no such property, as the second picture shows.
 """
 
 # %%
@@ -35,9 +35,9 @@ other = 2.2 + np.sin((i + j) / 2) + np.cos(radius)
 ends = np.stack([separable / separable.sum(), other / other.sum()])
 
 # %%
-# Three ways
-# ----------
-# The base is that of order 1; its points are the projections of the images.
+# Three paths
+# -----------
+# The base has order 1. The end points in the base are the projections of the images.
 matrix = TensorPoset((28, 28))
 projector = ManyBodyProjector(order=1, offset=0)
 projected = projector.inverse_transform(projector.fit_transform(ends))
@@ -53,8 +53,8 @@ for name, energy in energies.items():
     print(f"{' '.join(name.split()):27}", *(f"{e:8.5f}" for e in energy))
 
 # %%
-# What the paper says, and what is seen
-# -------------------------------------
+# Claims of the paper and results
+# -------------------------------
 base, line, cells = energies.values()
 claims = [
     (
@@ -74,9 +74,10 @@ for paper, seen, holds in claims:
     print(f"\npaper:   {paper}\nseen:    {seen}\nverdict: {verdict}")
 
 # %%
-# The ways as images
-# ------------------
-# In the base the image changes its form; on the straight line one fades into the other.
+# Images along the paths
+# ----------------------
+# In the base the image changes its form. On the straight line one image fades into the
+# other.
 figure, axes = plt.subplots(len(ways), len(t), figsize=(9, 3.4), layout="constrained")
 figure.suptitle("From a separable image to another")
 for line, (name, images) in zip(axes, ways.items(), strict=True):
@@ -88,9 +89,9 @@ for axis, place in zip(axes[0], t, strict=True):
     axis.set_title(f"t = {place:.2f}", fontsize="medium")
 
 # %%
-# Their energies
-# --------------
-# Left between the images, right between their projections, where the e-geodesic stays
+# Energies along the paths
+# ------------------------
+# Left: between the images. Right: between their projections, where the e-geodesic stays
 # in the base.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 t = np.linspace(0, 1, 41)
