@@ -71,7 +71,7 @@ def _few_rows():
     """The suites fit on fewer rows than there are neighbours; that warns."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* has only ")
-        warnings.filterwarnings("ignore", "X has rows of one axis")
+        warnings.filterwarnings("ignore", ".*rows with one axis")
         # Nothing tells the missing cells of a single mode.
         warnings.filterwarnings("ignore", ".*do not determine a code.*")
         yield

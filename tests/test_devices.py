@@ -200,8 +200,8 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
             ),
             "constraints are supported only for NumPy arrays",
         ),
-        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "on the host"),
-        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "on the host"),
+        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
+        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
         (lambda X: ManyBodyImputer().fit(X), "ManyBodyImputer"),
         (
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),

@@ -220,6 +220,9 @@ def validated(estimator, X, remedy, **settings):
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
         detail = f": row {row} contains {value!r:.40}"
+        if kind is TypeError:
+            # scikit-learn checks that the message of NumPy is kept.
+            detail += f" ({error})"
         raise kind(not_numeric(f"{name} of X", remedy, detail)) from error
 
 

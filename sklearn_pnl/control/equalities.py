@@ -97,7 +97,7 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
 def has_range(least, most):
     """Check which columns (D,) have a range that can be squared and divided by."""
     with np.errstate(over="ignore", invalid="ignore"):
-        width = most - least
+        width = np.subtract(most, least, dtype=np.float64)
     return (width > 1e-100) & (width < 1e100)
 
 
