@@ -36,9 +36,15 @@ _SAMPLERS = {"PNLSampler": "sampler", "PNLRegressionSampler": "regression"}
 
 
 def __getattr__(name):
-    """Import a sampler when it is used, because only samplers need imbalanced-learn."""
+    """Import a sampler when it is first used, and look up names of ``control``.
+
+    All other parts of the package work without imbalanced-learn.
+    """
     if name in _SAMPLERS:
         return getattr(import_module(f"{__name__}.{_SAMPLERS[name]}"), name)
+    control = import_module(f"{__name__}.control")
+    if name in control.__all__:
+        return getattr(control, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
