@@ -307,9 +307,12 @@ class RowSampler:
         bad = moved & (feasible.breaks(numbers) | equal.any(axis=1))
         bad |= infeasible | others.any(axis=1)
         units = np.where(ranges > 0, ranges, 1)
+        candidates = None
         for i in np.flatnonzero(bad):
-            misses = asked.take_rows([i]).violations(training).any(axis=1)
-            candidates = np.flatnonzero(~misses)
+            # Constraints that are the same for all rows have the same candidates.
+            if candidates is None or asked.lower.ndim > 1:
+                misses = asked.take_rows([i]).violations(training).any(axis=1)
+                candidates = np.flatnonzero(~misses)
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
