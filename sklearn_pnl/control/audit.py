@@ -178,8 +178,8 @@ def audit_rows(rows, feasible, caller):
     # Values that are asked for may lie, and lead others through sums, off steps.
     is_checked = (precision == 0) | (len(feasible.constraints) == 0)
     c = np.flatnonzero(is_checked & (columns.steps > 0))
-    missed = off_steps(rows[:, c], columns.steps[c])
-    room = ALMOST + 2 * largest[c] / columns.steps[c]
+    missed = columns.steps[c] * off_steps(rows[:, c], columns.steps[c])
+    room = columns.steps[c] * ALMOST + 2 * largest[c]
     _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
     if feasible.breaks(rows).any():
         rounding = eps * np.abs(rows)

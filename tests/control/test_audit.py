@@ -41,7 +41,7 @@ def test_rows_that_keep_everything_pass(rows, whole):
     ("cell", "value", "message"),
     [
         ((4, 0), -1.0, "limits of a.*row 4"),
-        ((4, 1), 3.123456, "steps of b.*row 4"),
+        ((4, 1), 3.123456, "steps of b by up to 0.00346.*row 4"),
         ((4, 1), 29.0, "b <= c by up to .*row 4"),
     ],
 )
