@@ -465,7 +465,7 @@ MISTAKES = [
     (lambda X, y: drawn(X, totals={"city": 9}), "'city'"),
     (lambda X, y: drawn(X, infeasible="skip"), "'skip'"),
     (lambda X, y: drawn(X, constraints=LinearConstraint([[1, 1]], 0, 1)),
-     "2 columns.* 4"),
+     "4 finite coefficients"),
     (lambda X, y: drawn(X[["rent"]].to_numpy(),
                         constraints=ColumnConstraint(7, equal=1)),
      "Constraint 0 .* 7"),

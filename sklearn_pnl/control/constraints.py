@@ -1,4 +1,9 @@
-"""Linear equalities and intervals of the columns of a row, and how they are read."""
+"""Represent linear equalities and intervals of the columns of a row.
+
+``ColumnConstraint`` describes one constraint by the names of columns.
+``LinearConstraints`` holds several constraints as one matrix. ``read_constraints``
+checks all kinds of constraints, and converts them to the numeric values of a table.
+"""
 
 from __future__ import annotations
 
@@ -20,34 +25,38 @@ from .._utils.validation import errors_naming
 from ..frames import TableReader, read_table
 from ..geometry.convex.reach import span
 
-# What rows may miss of what they keep: a share of the range of the largest term (sums
-# over all rows: of their absolute terms), and roundings of the largest values.
+# Tolerances of a constraint: a share of the range of its largest term (for sums over
+# all rows, of the absolute terms), and a number of roundings of the largest values.
 TOL, ROUNDINGS = 1e-9, 16
-# What counts as rounding of whole steps, and of what others give: a share of these.
+# Share of a step, or of a value that other columns give, that counts as rounding.
 ALMOST = 1e-6
 EPS = float(np.finfo(float).eps)
 
 
 class ColumnConstraint:
-    """``lower <= sum of coefficient * column <= upper``, with columns by name.
+    """A linear constraint on each row, with columns by name.
+
+    Each row must satisfy ``lower <= sum of coefficient * column <= upper``.
 
     Parameters
     ----------
-    coefficients : dict of str, int or tuple to float, or str, int or tuple
-        By column: its name; its number among the columns of ``X``; for rows of more
-        axes the indices of a cell. A single column has the coefficient 1.
+    coefficients : dict of column to float, or column
+        Coefficient of each column. A column is a name, a position among the columns of
+        ``X``, or, if rows have several axes, the tuple of indices of a cell. A single
+        column has the coefficient 1.
     lower, upper : float, date, duration or array-like of shape (n,), default=-inf, inf
-        For all rows, or one value for each row. A column of dates is compared with
-        dates (``pd.Timestamp``, ``np.datetime64``, ``datetime``), of a zone if the
-        column has one; a difference of two of them with durations, or with 0.
+        Bounds of the sum: one value for all rows, or one value per row. A column of
+        dates is compared with dates (``pd.Timestamp``, ``np.datetime64``,
+        ``datetime``), which have a time zone if the column has a time zone. A
+        difference of two dates is compared with durations, or with 0.
     equal : float, date, duration or array-like of shape (n,), default=None
-        Sets both ends: an equality.
+        Value of both bounds, for an equality. None uses ``lower`` and ``upper``.
 
     See Also
     --------
     LinearConstraints : Several constraints as one matrix.
-    adjust : Move rows to constraints.
-    PNLAugmenter : New rows that meet constraints.
+    adjust : Move rows so that they satisfy constraints.
+    PNLAugmenter : Generate new rows that satisfy constraints.
 
     Examples
     --------
@@ -73,8 +82,8 @@ class ColumnConstraint:
             self.coefficients = {key: float(a) for key, a in by_column.items()}
         if not self.coefficients:
             raise ValueError(
-                "A ColumnConstraint needs a column, its name or number, or a dict of "
-                f"coefficients; got {coefficients!r}."
+                "coefficients of a ColumnConstraint must be a column (its name or "
+                f"position) or a dict of column to number; got {coefficients!r}."
             )
         ends = {"lower": lower, "upper": upper, "equal": equal}
         # Series are read by position; `adjust`, which has X, compares their index.
@@ -83,8 +92,8 @@ class ColumnConstraint:
         is_open = np.isinf(self.lower).all() and np.isinf(self.upper).all()
         if is_open == (equal is None):
             raise ValueError(
-                f"A ColumnConstraint about {self.coefficients} asks for nothing, or "
-                "twice: give equal, or lower and upper; not both."
+                f"The ColumnConstraint on {self.coefficients} needs either equal=, or "
+                f"lower= or upper=; got {'none' if equal is None else 'both'}."
             )
         if equal is not None:
             self.lower = self.upper = _read_end(equal, "equal")
@@ -100,24 +109,24 @@ class ColumnConstraint:
 
 
 def _read_end(values, name):
-    """An end of an interval as an array of floats, dates or durations."""
+    """Convert a bound to an array of floats, dates or durations."""
     check_plain(values, name)
     with errors_naming(f"{name}= of a ColumnConstraint"):
         array = np.asarray(values)
     if array.dtype == object:
-        # Times of pandas have nanoseconds.
+        # asm8 preserves the nanoseconds of pandas times.
         as_numpy = np.vectorize(lambda value: getattr(value, "asm8", value), "O")
         array = np.asarray(as_numpy(array).tolist())
     for dtype in () if array.dtype.kind in "mMU" else ("f8", "M8[us]", "m8[us]"):
-        # Times of a zone become UTC, of which NumPy warns.
+        # NumPy warns that times with a zone become UTC.
         with suppress(TypeError, ValueError), catch_warnings(action="ignore"):
             array = array.astype(dtype)
             break
     if array.dtype.kind not in "fmM" or array.ndim > 1 or np.isnan(array).any():
         raise ValueError(
-            f"{name}= of a ColumnConstraint must be a number, a date or a duration, or "
-            "an array with one for each row, none of them missing. Write a date as "
-            "pandas.Timestamp('2024-01-31'), and ask for a category by "
+            f"{name}= of a ColumnConstraint must be a number, a date, a duration, or a "
+            f"1D array without missing values; got {np.ravel(array)[:3]}. Write "
+            "dates as pandas.Timestamp('2024-01-31'), and request categories by "
             "totals={column: {level: count}}."
         )
     return array
@@ -130,21 +139,23 @@ class LinearConstraints:
     Parameters
     ----------
     coefficients : array-like of shape (k, D)
+        One constraint per row, one column of the table per column.
     lower, upper : float or array-like of shape (k,) or (n, k)
-        For all rows, or one value for each row. A scalar applies to all constraints. An
-        equality has two equal ends.
+        Bounds of the sums, for all rows or separately for each row. A scalar applies to
+        all constraints. An equality has two equal bounds.
     feature_names : tuple of str of length D
+        Names of the columns.
     ranges : ndarray of shape (D,), default=None
-        Range of each column in the rows that the constraints were found in; violations
-        are shares of it. None is 1.
+        Range of each column in the rows that the constraints were found in. Violations
+        are shares of the ranges. None uses 1.
     labels : tuple of str of length k, default=None
-        Names of the sums in messages and reports; None writes the sums out.
+        Names of the sums in messages and reports. None writes each sum as a formula.
 
     See Also
     --------
     ColumnConstraint : One constraint, with columns by name.
-    find_equalities : Equalities that all rows satisfy.
-    scipy.optimize.LinearConstraint : The same without names.
+    find_equalities : Find equalities that all rows satisfy.
+    scipy.optimize.LinearConstraint : Linear constraints without names of columns.
 
     Examples
     --------
@@ -182,14 +193,14 @@ class LinearConstraints:
         named = self.labels is not None or len(self.feature_names) == d
         if any(shape[-1:] != (k,) for shape in shapes[1:]) or not named:
             raise ValueError(
-                "LinearConstraints are coefficients (k, D), ends (k,) or (n, k) and D "
-                f"feature_names; got {', '.join(map(str, shapes))} and "
-                f"{len(self.feature_names)} names."
+                "LinearConstraints needs coefficients of shape (k, D), lower and upper "
+                "of shape (k,) or (n, k), and D feature_names; got "
+                f"{', '.join(map(str, shapes))} and {len(self.feature_names)} names."
             )
 
     @classmethod
     def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
-        """No constraints on columns of these names."""
+        """Return a system without constraints on columns with the given names."""
         ends = np.empty(0), np.empty(0)
         return cls(np.empty((0, len(feature_names))), *ends, tuple(feature_names))
 
@@ -206,23 +217,23 @@ class LinearConstraints:
 
     @property
     def is_equality(self) -> NDArray:
-        """Which constraints (k,) are equalities in all rows."""
+        """A mask (k,) of the constraints that are equalities in all rows."""
         return np.logical_and.reduce(np.atleast_2d(self.lower == self.upper), axis=0)
 
     @property
     def names(self) -> list[str]:
-        """The sums without their ends, as messages name them."""
+        """The sums without bounds, as messages name the sums."""
         if self.labels is not None:
             return [*self.labels]
         return [linear_form(a, self.feature_names) for a in self.coefficients]
 
     def asks(self, k: int) -> str:
-        """What constraint k of all rows asks for, in words."""
+        """Describe the interval of constraint ``k``, which is the same for all rows."""
         return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
 
     @property
     def descriptions(self) -> tuple[str, ...]:
-        """Each in words, such as ``"total = a + b"``."""
+        """The constraints as formulas, such as ``"total = a + b"``."""
         if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:
             return tuple(self.names)
         ends = self.lower, self.upper
@@ -232,23 +243,24 @@ class LinearConstraints:
 
     @cached_property
     def scale(self) -> NDArray:
-        """Range (k,) of the largest term of each; 1 where no column varies."""
+        """The range (k,) of the largest term of each sum; 1 if no column varies."""
         ranges = 1.0 if self.ranges is None else self.ranges
         scale = (np.abs(self.coefficients) * ranges).max(axis=1, initial=0.0)
         return np.where(scale > 0, scale, 1.0)
 
     def residual(self, rows: NDArray) -> NDArray:
-        """What rows (n, D) lack of each interval (n, k), with its sign.
+        """Compute the signed distances (n, k) of rows (n, D) to the intervals.
 
-        Positive below an interval, negative above, NaN where a cell is missing.
+        A distance is positive below an interval, negative above it, and NaN if a cell
+        is missing.
         """
         return self.missing(self.values_of(rows))
 
     def values_of(self, rows: NDArray) -> NDArray:
-        """Compute the sums (n, k) of rows (n, D), NaN if one of their cells is."""
+        """Compute the sums (n, k) of rows (n, D), which are NaN if a cell is NaN."""
         gaps = np.isnan(rows)
         has_gaps = gaps.any()
-        # Copies take longer than the product.
+        # A copy would take longer than the product.
         cells = np.where(gaps, 0.0, rows) if has_gaps else rows
         values = cells @ self.coefficients.T
         if has_gaps:
@@ -256,14 +268,14 @@ class LinearConstraints:
         return values
 
     def missing(self, values: NDArray) -> NDArray:
-        """What values of the sums lack of each interval, with its sign."""
+        """Compute the signed distances of values of the sums to the intervals."""
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
     def violations(self, rows: NDArray, room: Any = None, inside: bool = True) -> Any:
-        """Which constraints (n, k) rows (n, D) miss by more than ``room``.
+        """Return the mask (n, k) of constraints missed by more than ``room``.
 
-        None is rounding, of equalities alone if inequalities are to hold exactly
-        (``inside``). A missing cell misses equalities, and no inequality.
+        If ``room`` is None, rounding is tolerated in equalities, and in inequalities
+        unless ``inside``. A missing cell violates equalities, but no inequality.
         """
         missed = np.abs(self.residual(rows))
         equal = np.broadcast_to(self.lower == self.upper, missed.shape)
@@ -272,47 +284,49 @@ class LinearConstraints:
         return (missed > room) | (np.isnan(missed) & equal)
 
     def rounding(self, rows: NDArray, precision: float | NDArray = EPS) -> NDArray:
-        """What rounding of cells (n, D) and 1e-9 of the scale leave of each (n, k)."""
+        """Return the tolerances (n, k): rounding of cells plus 1e-9 of the scale."""
         terms = np.abs(self.coefficients) * precision
         size = np.fmax(np.abs(rows), 0) @ terms.T
         return TOL * self.scale + ROUNDINGS * size
 
     def violation(self, X: ArrayLike) -> NDArray:
-        """Largest violation of each constraint, as a share of its scale.
+        """Compute the largest violation of each constraint, as a share of its scale.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, D)
+            Rows with the columns of the constraints.
 
         Returns
         -------
         violation : ndarray of shape (k,)
+            The largest violation; rows with missing cells are ignored.
         """
         table = read_table(TableReader(), X, missing=True)
         missed = np.abs(read_constraints(self, table).residual(table.numbers()))
         return np.fmax.reduce(missed, axis=0, initial=0.0) / self.scale
 
     def select(self, which: slice | NDArray) -> LinearConstraints:
-        """Some of the constraints."""
+        """Return some of the constraints."""
         ends = self.lower[..., which], self.upper[..., which]
         labels = self.labels and tuple(np.array(self.labels, object)[which])
         own = self.coefficients[which], *ends, self.feature_names, self.ranges
         return LinearConstraints(*own, labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
-        """The constraints of some rows, where ends are given row by row."""
+        """Return the constraints of some rows, where each row has its own bounds."""
         ends = (self.lower, self.upper)
         lower, upper = (end[rows] if end.ndim > 1 else end for end in ends)
         return replace(self, lower=lower, upper=upper)
 
     def stack(self, *others: LinearConstraints) -> LinearConstraints:
-        """These constraints, then others of the same columns."""
+        """Append other constraints on the same columns."""
         systems, labels = (self, *others), None
         if any(system.labels is not None for system in systems):
             labels = tuple(name for system in systems for name in system.names)
         ends = []
         for each in ([s.lower for s in systems], [s.upper for s in systems]):
-            # Some may have a value a row.
+            # Some systems have one bound per row.
             n = np.broadcast_shapes(*(end.shape[:-1] for end in each))
             each = [np.broadcast_to(end, (*n, end.shape[-1])) for end in each]
             ends.append(np.concatenate(each, axis=-1))
@@ -321,20 +335,20 @@ class LinearConstraints:
 
 
 def stack_terms(parts):
-    """Coefficients on one another: sparse where some are, and few are not 0."""
+    """Stack coefficients; the result is sparse if a part is, with many zeros."""
     n_filled = sum(p.nnz if issparse(p) else np.count_nonzero(p) for p in parts)
     n_entries = sum(p.shape[0] * p.shape[1] for p in parts)
-    # Products of fuller matrices are faster as dense ones.
+    # With more filled cells, dense products are faster.
     if 5 * n_filled > n_entries or not any(map(issparse, parts)):
         return np.vstack([p.toarray() if issparse(p) else p for p in parts])
     return vstack([csr_array(p) for p in parts], format="csr")
 
 
-# --- in words ---------------------------------------------------------------------
+# --- formulas ---------------------------------------------------------------------
 
 
 def linear_form(a, names):
-    """``2 a - b`` in words; sums of more than 12 terms are shortened."""
+    """Format a sum as ``2 a - b``; sums of more than 12 terms are shortened."""
     columns, text = np.flatnonzero(a), ""
     n_shown = len(columns) if len(columns) <= 12 else 10
     for j in columns[:n_shown]:
@@ -347,16 +361,17 @@ def linear_form(a, names):
 
 
 def _in_digits(number):
-    """A number with 12 digits; whole ones with all that float64 has."""
+    """Format a number with 12 digits, or an integer with all digits of float64."""
     return f"{number:.{16 if number % 1 == 0 else 12}g}"
 
 
 def _in_words(form, a, lower, upper, names):
+    """Format a constraint as an interval, or as an equality solved for one column."""
     if lower != upper:
         left = "" if np.isinf(lower) else f"{_in_digits(lower)} <= "
         right = "" if np.isinf(upper) else f" <= {_in_digits(upper)}"
         return f"{left}{form}{right}"
-    # A column that alone has its sign is the sum of the others; of two, the last one.
+    # If only one column has its sign, the equality is solved for this column.
     for sign in (-1, 1) if names else ():
         same_sign = np.flatnonzero(a * sign > 0)
         if len(same_sign) == 1 < np.count_nonzero(a):
@@ -376,14 +391,14 @@ CONSTRAINTS = [LinearConstraint, ColumnConstraint, LinearConstraints, list, tupl
 
 
 def read_constraints(constraints, table, n_rows=None):
-    """Constraints of several kinds as one system about the numbers of a table.
+    """Convert constraints to one system on the numeric values of a table.
 
     Parameters
     ----------
     constraints : constraint, sequence of them, or None
     table : Table
     n_rows : int, default=None
-        Number of rows that constraints with a value a row must have.
+        Number of rows that constraints with one value per row must have.
 
     Returns
     -------
@@ -392,8 +407,8 @@ def read_constraints(constraints, table, n_rows=None):
     Raises
     ------
     ValueError
-        If a constraint does not fit the columns or rows, is about categories, or an
-        interval is empty.
+        If a constraint does not fit the columns or rows, is about categories, or has an
+        empty interval.
     """
     names, parts = table.feature_names, []
     if not isinstance(constraints, list | tuple):
@@ -403,25 +418,25 @@ def read_constraints(constraints, table, n_rows=None):
         a, lower, upper = _as_arrays(one, label, table)
         for j in np.intersect1d(np.flatnonzero(a.any(axis=0)), table.categorical):
             raise ValueError(
-                f"{j if table.names is None else table.names[j]!r} holds categories "
-                "and no numbers to constrain or sum: ask for counts by level, "
-                "totals={column: {level: count}}."
+                f"Column {j if table.names is None else table.names[j]!r} holds "
+                "categories, which cannot be constrained or summed. Request counts by "
+                "level, totals={column: {level: count}}."
             )
         a = a[:, table.columns]
         used = np.flatnonzero(a.any(axis=0))
         for j in used[table.starts[used] != 0]:
             raise ValueError(
-                f"{names[j]!r} holds whole numbers beyond 2 ** 53, which doubles "
-                "round: constraints and totals are about smaller ones. Leave it out, "
-                "or subtract a constant first."
+                f"Column {names[j]!r} holds integers beyond 2 ** 53, which float64 "
+                "rounds; constraints and totals need smaller integers. Subtract a "
+                "constant first, or leave out the column."
             )
         if lower.dtype.kind + upper.dtype.kind != "ff" or table.times[used].any():
             a, lower, upper = _in_time_units(one, label, a, lower, upper, table)
         n = max(len(np.atleast_2d(end)) for end in (lower, upper))
         if n_rows is not None and n not in (1, n_rows):
             raise ValueError(
-                f"{label} has {n} values (lower=, upper= or equal=), one for each row, "
-                f"but there are {n_rows} rows: give {n_rows} values, or one for all."
+                f"{label} has {n} values in lower=, upper= or equal=, but there are "
+                f"{n_rows} rows. Give one value, or {n_rows} values, one per row."
             )
         if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
             raise ValueError(
@@ -435,13 +450,13 @@ def read_constraints(constraints, table, n_rows=None):
 
 
 def _as_arrays(constraint, label, table):
-    """Coefficients (k, n_columns) of all columns of X, and ends."""
+    """Return the coefficients (k, n_columns) on all columns of X, and both bounds."""
     n_columns = prod(table.row_shape)
     if isinstance(constraint, ColumnConstraint):
         a = np.zeros((1, n_columns))
         for key, coefficient in constraint.coefficients.items():
             a[0, table.column_of(key, label)] += coefficient
-        # Values a row are a column of ends.
+        # One bound per row is a column of bounds.
         ends = [e[..., None] for e in (constraint.lower, constraint.upper)]
     elif isinstance(constraint, LinearConstraints):
         a, ends = constraint.coefficients, [constraint.lower, constraint.upper]
@@ -456,41 +471,43 @@ def _as_arrays(constraint, label, table):
         )
     if a.shape[1] != n_columns or not np.isfinite(a).all():
         raise ValueError(
-            f"{label} has coefficients for {a.shape[1]} columns; rows have "
-            f"{n_columns}. They must be finite, and 0 is for other columns."
+            f"{label} must have {n_columns} finite coefficients, one per column; got "
+            f"coefficients for {a.shape[1]} columns. Use 0 for columns that are not in "
+            "the sum."
         )
     return a, *ends
 
 
 def _in_time_units(constraint, label, a, lower, upper, table):
-    """Coefficients and ends, of dates or durations, for numbers that count times."""
+    """Convert coefficients and bounds of times to the units of the table."""
     used = np.flatnonzero(a.any(axis=0))
     is_of_dates = "M" in (lower.dtype.kind, upper.dtype.kind)
     for j in used[table.times[used]] if is_of_dates else ():
         zone, given = table.zone(j), constraint.has_zone
         if given != (zone is not None):
-            has = "without a zone" if zone is None else f"of the zone {zone}"
+            has = "no time zone" if zone is None else f"the time zone {zone}"
             raise ValueError(
-                f"{label}: {table.feature_names[j]!r} has times {has}, and the dates "
-                f"asked for have {'a zone' if given else 'none'}: give "
-                f"pandas.Timestamp(..., tz={zone})."
+                f"{label}: column {table.feature_names[j]!r} has {has}, but the dates "
+                f"have {'a time zone' if given else 'none'}. Write the dates as "
+                f"pandas.Timestamp(..., tz={zone!r})."
             )
-    if not table.times[used].all():
+    names = [table.feature_names[j] for j in used[~table.times[used]]]
+    if names:
         raise ValueError(
-            f"{label} mixes times with columns that hold numbers: give dates as "
-            "numbers, such as days."
+            f"{label} combines times with the numeric column {names[0]!r}. Convert "
+            "the times to numbers, such as days."
         )
     origins, lengths = zip(*map(table.time_scale, used), strict=True)
     is_date = np.array([origin.dtype.kind == "M" for origin in origins])
     n_dates = a[:, used[is_date]].sum(axis=1)
     first = origins[np.argmax(is_date)]
-    # Differences of dates are exact where dates as floats are not.
+    # Differences of dates are exact, but dates as floats are rounded.
     shift = a[:, used] @ [
         (origin - first if counts else origin) / lengths[0]
         for origin, counts in zip(origins, is_date, strict=True)
     ]
     a[:, used] *= [length / lengths[0] for length in lengths]
-    # What dates and durations are counted from.
+    # The date or duration that bounds are counted from.
     zero = {1: first, 0: 0 * lengths[0]}.get(n_dates[0])
     ends = []
     for end in (lower, upper):
@@ -501,7 +518,8 @@ def _in_time_units(constraint, label, a, lower, upper, table):
             ends.append((end if is_number else (end - zero) / lengths[0]) - shift)
         except TypeError:
             raise ValueError(
-                f"{label} is about times: a column of dates is compared with dates, a "
-                f"difference of two with durations or 0; got {np.ravel(end)[0]!r}."
+                f"{label} compares times with {np.ravel(end)[0]!r}. Compare a column "
+                "of dates with dates, and a difference of two dates with durations or "
+                "0."
             ) from None
     return a, *ends

@@ -1,4 +1,8 @@
-"""Linear equalities of the columns that all training rows satisfy, or nearly."""
+"""Search for linear equalities that training rows satisfy, exactly or nearly.
+
+A sample of rows proposes equalities, and all rows confirm the proposals. For wide
+tables, and for tables with few rows, only sums of adjacent columns are searched.
+"""
 
 from fractions import Fraction
 from itertools import compress
@@ -13,21 +17,22 @@ from .._utils.arrays import BLOCK_CELLS, slices, some_columns
 from .._utils.blocks import ends_of, ends_seen, sample_with_ends
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
-# Columns up to which equalities of any kind are looked for; of more, and of fewer rows
-# than columns, sums of columns side by side.
+# Largest number of columns for which equalities of any kind are searched. With more
+# columns, or with fewer rows than columns, only sums of adjacent columns are searched.
 MOST_FACTORED = 1000
-# Products of numbers with which random rows confirm which columns others nearly give:
-# all rows of most tables, and 3,640 rows of 384 columns.
+# Number of products that confirm nearly dependent columns on random rows: all rows of
+# most tables, and 3,640 rows of 384 columns.
 _PRODUCTS = 2**29
-# Least share of its variance that earlier columns leave of each column, above which
-# single precision says that no column is given by others exactly.
+# If earlier columns leave more than this share of the variance of each column, single
+# precision proves that no column depends exactly on other columns.
 _LEAST_LEFT = 1e-3
 
 
 class Equations(NamedTuple):
     """Equalities ``coefficients @ x = values`` in reduced echelon form.
 
-    Pivots (k,) are a column for each, with coefficient 1, which is in no other.
+    Each equality has a pivot column (k,), whose coefficient is 1, and which is in no
+    other equality.
     """
 
     coefficients: np.ndarray
@@ -36,7 +41,7 @@ class Equations(NamedTuple):
 
 
 def no_equations(d):
-    """No equality about ``d`` columns."""
+    """Return an empty system of equalities on ``d`` columns."""
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
@@ -46,30 +51,31 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        NaN where a cell is missing.
+        Numeric values; NaN if a cell is missing.
     varies : ndarray of bool of shape (D,) or None
-        Columns with a range (:func:`has_range`); None where cells are missing.
+        Columns with a range (:func:`has_range`); None if cells are missing.
     shape : tuple of int or None
-        Shape of a row of several axes: of few rows sums along each are looked for.
+        Shape of a row with several axes. With few rows, sums along each axis are
+        searched.
     ranks : ndarray of int of shape (D,)
-        Which columns may depend on others: numbers (0) before whole numbers (1) before
-        those of two values (2).
+        Order in which columns become pivots: 0 for columns without steps, 1 for columns
+        with steps, 2 for binary columns.
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     steps : ndarray of shape (D,)
-        What values are multiples of; 0 for any.
+        Values are multiples of the step; 0 for arbitrary values.
     order : ndarray of int of shape (n,)
         The random order of the rows.
 
     Returns
     -------
     dependent : ndarray of int
-        Columns that others give, exactly or nearly.
+        Columns that other columns determine, exactly or nearly.
     equations : Equations
-        Those that hold exactly.
+        The exact equalities.
     near : list of (int, ndarray of shape (D,))
-        A column that others nearly give, and how it follows where discrete ones, or
-        such columns later in the list, change.
+        A column that other columns nearly determine, and its coefficients on discrete
+        columns and on columns later in the list.
     """
     if varies is None:
         columns, whole, complete = _complete_part(rows)
@@ -80,7 +86,7 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
     n, c = len(whole), len(columns)
     dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+        # 0.04 includes sums of rounded values. With few rows, chance could reach 0.04.
         search = _Search(
             rows, whole, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
         )
@@ -102,10 +108,10 @@ def has_range(least, most):
 
 
 def _complete_part(rows):
-    """Return columns (c,) that vary, the rows (m, D) that have them, and which (n,).
+    """Return columns (c,) that vary, rows (m, D) without gaps in them, and a row mask.
 
-    The columns with most gaps are left out first, until rows are twice the columns;
-    those rows have 0 in their gaps.
+    Columns with the most gaps are left out first, until the rows are at least twice the
+    columns. The gaps of the remaining rows are filled with 0.
     """
     gaps = np.isnan(rows)
     n_gaps = gaps.sum(axis=0)
@@ -127,15 +133,15 @@ class _Search(NamedTuple):
     ----------
     rows : ndarray of shape (n, D)
     whole : ndarray of shape (m, D)
-        The rows without gaps.
+        The rows without gaps in the columns.
     complete : ndarray of bool of shape (n,)
-        Which rows these are.
+        The mask of the rows without gaps.
     columns : ndarray of int of shape (c,)
         The columns that are searched.
     precision : ndarray of shape (D,)
     most_left : float
-        The share of its variance that other columns leave of a column that they nearly
-        give.
+        Largest share of the variance of a nearly determined column that the other
+        columns do not explain.
     """
 
     rows: np.ndarray
@@ -146,11 +152,12 @@ class _Search(NamedTuple):
     most_left: float
 
     def dependent(self, order, ranks):
-        """Return the columns that others give, the exact equations, and the sample.
+        """Return the dependent columns, the exact equations, and the sample.
 
-        A column is in an equality where the other columns leave little of its variance:
-        ``1 / (C^-1)_cc`` of it, C the correlations of a sample of the rows. Rows that
-        miss an exact equality join the sample, until all rows confirm the rest.
+        A column is in an equality if the other columns explain nearly all of its
+        variance. The unexplained share is ``1 / (C^-1)_cc``, where C are the
+        correlations of a sample of the rows. Rows that violate an exact equality join
+        the sample, until all rows confirm the remaining equalities.
         """
         columns = self.columns
         size = max(1000, 4 * len(columns))
@@ -177,8 +184,8 @@ class _Search(NamedTuple):
     def _exact(self, sample, ranks):
         """Return factors of a sample, the exact equations, and the sample.
 
-        Rows that miss an exact equality join the sample, until all rows confirm the
-        rest.
+        Rows that violate an exact equality join the sample, until all rows confirm the
+        remaining equalities.
         """
         columns, far = self.columns, sample[:0]
         precision = self.precision[columns]
@@ -195,7 +202,7 @@ class _Search(NamedTuple):
                 return factors, equations, sample
 
     def _confirmed(self, basis, values, pivots):
-        """Return the equations that all rows satisfy, and rows of the others."""
+        """Return the equations that all rows satisfy, and rows that violate others."""
         used = np.flatnonzero(basis.any(axis=0))
         given, a = self.rows[:, self.columns[used]], basis[:, used]
         exact = LinearConstraints(a, values, values, range(len(used)))
@@ -217,7 +224,7 @@ class _Search(NamedTuple):
         """
         sums = squares = 0.0
         own, first = np.searchsorted(columns, dependent), rows[0]
-        # Differences to a row: squares of large values would be rounded.
+        # Squares of large values would be rounded, but not squares of differences.
         for block in slices(len(rows), 1 + BLOCK_CELLS // len(columns)):
             cells = some_columns(
                 np.subtract(rows[block], first, dtype=combinations.dtype), columns
@@ -230,11 +237,11 @@ class _Search(NamedTuple):
         return left <= self.most_left * of_column
 
     def near_equations(self, sample, columns, dependent, ranks, steps):
-        """Return how dependent columns follow discrete ones, the finest first.
+        """Return how dependent columns follow discrete columns, the finest first.
 
-        A column is regressed on all of some columns (c,) that are no earlier pivots;
-        their part of the inverse correlations is what is left of them without it.
-        Columns count whose rounding moves it by more than they leave of it.
+        Each column is regressed on all columns (c,) that are no earlier pivots. The
+        residual variance follows from the inverse correlations. A column counts if its
+        rounding moves the dependent column by more than the residual.
         """
         part = self.whole[np.ix_(sample, columns)].astype(np.float64, copy=False)
         factors, n = _Factors.of(part, self.precision[columns]), len(sample)
@@ -242,7 +249,7 @@ class _Search(NamedTuple):
         steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
         moves = np.where(is_discrete, steps, spread)
         usable = np.isin(columns, dependent) & (ranks[columns] != 2)
-        # Which is finer must not turn with rounding.
+        # Single precision keeps the order the same under rounding.
         for p in np.argsort((steps / spread).astype(np.float32), kind="stable"):
             size = inverse[p, p]
             if not usable[p] or size * self.most_left < 1:
@@ -269,7 +276,7 @@ class _Search(NamedTuple):
 
 
 class _Factors(NamedTuple):
-    """The inverse of the correlations of columns (c,), and what is hardly left.
+    """The inverse correlations of columns (c,), and the smallest residuals.
 
     Attributes
     ----------
@@ -278,9 +285,9 @@ class _Factors(NamedTuple):
     root : ndarray of shape (c, c)
         ``root @ root.T`` is the inverse of the products of standardized columns.
     combinations : ndarray of shape (c, q)
-        Of standardized columns, which leave next to nothing of one column each.
+        Combinations of standardized columns, each with a small residual.
     left : ndarray of shape (n, q)
-        What they leave of it in each row.
+        The residual of each combination in each row.
     """
 
     spread: np.ndarray
@@ -290,7 +297,7 @@ class _Factors(NamedTuple):
 
     @classmethod
     def of_independent(cls, rows, sample, columns, precision):
-        """Factor in single precision; return None if a column may be given exactly.
+        """Factor in single precision; return None if an exact equality is possible.
 
         Rows are converted one block at a time, so that no copy of a wide table is
         needed. A small table needs no factors in single precision.
@@ -316,7 +323,7 @@ class _Factors(NamedTuple):
             products /= np.outer(spread, spread)
         factor, failed = spotrf(products)
         spread = spread * unit
-        # No value is farther from the mean than this number of spreads.
+        # No value is more than sqrt(n) standard deviations from the mean.
         farthest, eps = np.sqrt(n), np.maximum(precision, EPS)
         rounding = ROUNDINGS * eps * (np.abs(center + mean * unit) / spread + farthest)
         tol = np.clip(np.square(rounding + 2 * TOL * farthest).max(), _LEAST_LEFT, 0.01)
@@ -328,13 +335,14 @@ class _Factors(NamedTuple):
     def of(cls, part, precision):
         """Factor the correlations of rows (n, c) without gaps.
 
-        Cholesky's factor of the products tells columns apart that others nearly give;
-        only what these leave of them is factored as precisely as a QR would. What
-        rounding leaves is in no relation: its products are chance.
+        The Cholesky factor of the products identifies nearly dependent columns. Only
+        the residuals of these columns are factored with the accuracy of a QR
+        decomposition.
 
-        A column that others give exactly is always among these: in double precision
-        its pivot is smaller than the tolerance, which is larger than the rounding of
-        the columns. So a table without such a column has no exact equality.
+        An exactly dependent column is always among the nearly dependent columns. In
+        double precision, its pivot is smaller than the tolerance, which exceeds the
+        rounding of the columns. A table without nearly dependent columns therefore has
+        no exact equality.
         """
         standard = part - part.mean(axis=0)
         spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
@@ -351,7 +359,7 @@ class _Factors(NamedTuple):
             return cls(spread, root, combinations, standard[:, rest])
         others, given = standard[:, first], 0.0
         covariances = products[np.ix_(first, rest)]
-        # Twice: the second time for what rounding left.
+        # The second pass removes the rounding errors of the first pass.
         for _ in range(2):
             given = given + some @ (some.T @ covariances)
             left = standard[:, rest] - others @ given
@@ -362,7 +370,7 @@ class _Factors(NamedTuple):
 
 
 def _root_of_rest(left):
-    """Return a root of the inverse of the products of what is left (n, q)."""
+    """Return a root of the inverse of the products of residuals (n, q)."""
     size, one = np.linalg.norm(left, axis=0), np.sqrt(len(left))
     factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
     factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
@@ -373,7 +381,7 @@ def _root_of_rest(left):
 
 
 def _sums(rows, columns, shape, ranks, precision):
-    """Sums of columns that lie side by side, along each axis of a row."""
+    """Find sums of adjacent columns along each axis of a row."""
     d, whole = rows.shape[1], some_columns(rows, columns).astype(np.float64, copy=False)
     complete = ~np.isnan(whole).any(axis=1)
     whole = whole if complete.all() else whole[complete]
@@ -394,11 +402,11 @@ def _sums(rows, columns, shape, ranks, precision):
     return Equations(coefficients, values, pivots)
 
 
-# --- that hold exactly ------------------------------------------------------------
+# --- exact equalities -------------------------------------------------------------
 
 
 def _room(rows, precision):
-    """What rounding and :data:`TOL` leave of the columns (D,) of rows."""
+    """Return the rounding and the tolerance :data:`TOL` of the columns (D,) of rows."""
     (low, high), eps = ends_seen(rows), np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
@@ -406,20 +414,20 @@ def _room(rows, precision):
 def _exact_in(part, factors, precision, ranks):
     """Return a basis (k, c) of equations of rows (n, c), their values and pivots.
 
-    In reduced echelon form: each equality gives one column, its pivot, that is in no
-    other. Pivots are sought by ``ranks`` (c,), the lowest first; of one rank the
-    column of the largest spread, or, of rank 1 (whole numbers), that whose coefficient
-    divides the others.
+    The basis is in reduced echelon form: each equality has a pivot column that is in no
+    other equality. Pivots are chosen by ``ranks`` (c,), the lowest first, and then by
+    the largest spread. For rank 1, the pivot is a column whose coefficient divides the
+    other coefficients.
     """
     room, spread, width = _room(part, precision), factors.spread, np.ptp(part, axis=0)
-    # In units of the rounding of each combination.
+    # Singular values are in units of the rounding of each combination.
     size = np.abs(factors.combinations).T @ (room / spread)
     _, singular, vectors = np.linalg.svd(np.linalg.qr(factors.left / size, mode="r"))
     basis = vectors[singular <= np.sqrt(len(part))] / size
     basis, pivots = basis @ factors.combinations.T / spread, []
     while True:
         basis, pivots = echelon(basis, spread, ranks)
-        # A term within the rounding of the other terms is made by this rounding.
+        # A term within the rounding of the other terms is a rounding error.
         terms, rounding = np.abs(basis), np.abs(basis) @ room
         small = terms * (width + room) <= rounding[:, None]
         if not (small & (basis != 0)).any():
@@ -432,7 +440,7 @@ def _exact_in(part, factors, precision, ranks):
 
 
 def _constants(basis, rows, precision):
-    """Values (k,) of equations in rows (n, c): whole where rounding allows it."""
+    """Return the values (k,) of equations, as integers if rounding allows."""
     values = np.median(rows @ basis.T, axis=0)
     near = np.rint(values)
     size = np.abs(basis) @ np.abs(rows).max(axis=0)
@@ -441,14 +449,14 @@ def _constants(basis, rows, precision):
 
 
 def echelon_of(system):
-    """Equalities given as constraints as :class:`Equations`; whole pivots first."""
+    """Convert equalities that are given as constraints to :class:`Equations`."""
     a, b = system.coefficients, system.lower
     reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 
 
 def echelon(basis, spread, ranks):
-    """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
+    """Return the reduced echelon form of a basis (k, c), and its pivots (k,)."""
     basis = basis.copy()
     pivots = _pivots(basis * spread, ranks)
     for k, column in enumerate(pivots):
@@ -464,12 +472,13 @@ def echelon(basis, spread, ranks):
 
 
 def _pivots(equations, ranks):
-    """A column for each dimension of the row space of equations (k, c).
+    """Choose a column for each dimension of the row space of equations (k, c).
 
-    The longest column of what is left of an orthonormal basis, as in a QR with column
-    pivoting: its length does not depend on the basis, which rounding turns. Lengths
-    that differ by less than a millionth count as equal; then it is the last column, a
-    total behind its parts. So all machines choose the same.
+    The pivot is the longest column of the remaining orthonormal basis, as in QR with
+    column pivoting. This length does not depend on the basis, which rounding may
+    rotate. Lengths that differ by less than a millionth count as equal; the last column
+    of equal length is chosen, such as a total after its parts. All machines therefore
+    choose the same pivots.
     """
     sizes = np.linalg.norm(equations, axis=1, keepdims=True)
     _, singular, space = np.linalg.svd(
@@ -489,7 +498,7 @@ def _pivots(equations, ranks):
 
 
 def _whole_pivots(basis, pivots, ranks):
-    """Of whole numbers the pivot is a column whose coefficient divides the others."""
+    """Replace pivots of rank 1 by the columns with the smallest coefficients."""
     for k, column in enumerate(pivots):
         if ranks[column] != 1:
             continue
@@ -497,7 +506,7 @@ def _whole_pivots(basis, pivots, ranks):
         usable = (basis[k] != 0) & (ranks == 1) & ~in_others
         usable[column] = True
         size = np.where(usable, np.abs(basis[k]), np.inf)
-        # Sizes that differ by rounding are equal, and then the last column counts.
+        # Sizes that differ by rounding are equal; the last of these columns is used.
         least = np.flatnonzero(size <= size.min() * (1 + TOL))[-1]
         if size[least] < size[column] * (1 - TOL):
             basis[k] /= basis[k, least]
@@ -506,9 +515,9 @@ def _whole_pivots(basis, pivots, ranks):
 
 
 def _readable(row, rows, room):
-    """Coefficients as fractions of small denominators, where the rows allow it."""
+    """Return coefficients as simple fractions, if the rows allow fractions."""
     near = np.rint(row)
-    # Most are whole, for which no fraction is looked for.
+    # The search for a fraction is slow, and most coefficients are integers.
     for k in np.flatnonzero(np.abs(near - row) > ALMOST):
         near[k] = Fraction(row[k]).limit_denominator(1000)
     far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
@@ -518,27 +527,27 @@ def _readable(row, rows, room):
     return near if missed <= np.abs(near) @ room else row
 
 
-# --- few rows: what is written side by side ---------------------------------------
+# --- few rows: sums of adjacent columns -------------------------------------------
 
 
 def sums_of_neighbors(rows, precision):
-    """Equations (k, c) of sums of neighbouring columns of rows (n, c), all varying.
+    """Find equations (k, c) of sums of adjacent columns of rows (n, c), which all vary.
 
-    Sums that are the same in every row, or that are another column. Prefix sums of
-    random combinations of the rows are compared, and the rows confirm what these say.
+    A sum is constant, or equals another column. Prefix sums of random combinations of
+    the rows are compared, and the rows confirm the proposed equations.
     """
     n, c = rows.shape
-    # Fewer than three rows say nothing.
+    # Fewer than three rows are no evidence of an equality.
     if n < 3 or c < 2:
         return []
     mean, codes = rows.mean(axis=0), np.empty((2, c))
     random = np.random.default_rng(0).standard_normal((2, n))
-    # Some columns at a time: a copy of all rows would double the memory.
+    # A copy of all rows would double the memory, so columns are read in slices.
     for part in slices(c, 1024):
         codes[:, part] = random @ (rows[:, part] - mean[part])
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
-    # Sums of rounded numbers are as rounded as the largest of them; sums of small
-    # numbers beside them are not.
+    # A sum has the rounding error of its largest term. Small tolerances find sums of
+    # small values next to large values.
     size = max(np.abs(until).max(), np.abs(codes).max())
     shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
     found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
@@ -549,7 +558,7 @@ def sums_of_neighbors(rows, precision):
         equation[start:stop] = 1
         if total is not None:
             equation[total] = -1
-        # A column that is smaller than the rounding of the largest says nothing.
+        # A column smaller than the rounding of the largest column has no evidence.
         equation[spread <= room[equation != 0].max()] = 0
         part = np.flatnonzero(equation)
         missed = np.abs((rows[:, part] - mean[part]) @ equation[part]).max()
@@ -559,15 +568,15 @@ def sums_of_neighbors(rows, precision):
 
 
 def _sums_of_codes(until, codes, tol):
-    """Start, stop and total of sums of neighbours; None as total of a constant sum."""
+    """Yield start, stop and total of sums; the total of a constant sum is None."""
     order = np.argsort(until[0], kind="stable")
-    # Constant sums: places of equal prefix sums.
+    # Equal prefix sums enclose a constant sum.
     same = (np.abs(np.diff(until[:, order])) <= tol).all(axis=0)
     for p, q in np.sort(np.column_stack([order[:-1], order[1:]])[same]).tolist():
         if q - p >= 2:
             yield p, q, None
-    # Parts behind the total: until[stop] = until[total + 1] + code; before it:
-    # until[start] = until[total] - code.
+    # For parts after the total, until[stop] = until[total + 1] + code. For parts before
+    # the total, until[start] = until[total] - code.
     for wanted, is_behind in (
         (until[0, 1:] + codes[0], True),
         (until[0, :-1] - codes[0], False),

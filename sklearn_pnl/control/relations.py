@@ -1,7 +1,8 @@
 """Find relations between the columns of training rows.
 
 ``find_relations`` searches for the bounds, the resolution, the equalities, the orders
-and the binary columns of a table. ``find_equalities`` is its public part.
+and the binary columns of a table. ``find_equalities`` is the public function that
+returns the equalities.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from .constraints import ALMOST, TOL, LinearConstraints, read_constraints
 from .equalities import echelon_of, has_range, search_equalities
 from .value_support import find_resolution, find_value_support
 
-# Columns up to which orders are looked for.
+# Largest number of columns for which orders are searched.
 MOST_ORDERED = 500
-# Binary columns up to which those that are linked are told from others.
+# Largest number of binary columns that are divided into blocks.
 MOST_LINKED = 2048
 
 
@@ -86,16 +87,16 @@ class ColumnRelations:
 
     @cached_property
     def is_dependent(self):
-        """Equalities (k,) about what is rounded: pivots are computed at the end."""
+        """A mask (k,) of equalities with rounded columns, whose pivots come last."""
         rounded = (self.columns.steps > 0) | self.columns.binary
-        # Others follow what is rounded.
+        # Near equalities make their columns follow rounded columns.
         rounded[[pivot for pivot, _ in self.near]] = True
         about = (self.equalities.coefficients[:, rounded] != 0).any(axis=1)
         return about & ~self.columns.binary[self.pivots]
 
     @cached_property
     def discrete(self):
-        """Columns (D,) that are binary, or that an equality gives from binary ones."""
+        """A mask (D,) of columns that are binary, or that binary columns determine."""
         discrete = self.columns.binary.copy()
         for pivot, a in zip(self.pivots, self.equalities.coefficients, strict=True):
             others = np.setdiff1d(np.flatnonzero(a), pivot)
@@ -104,25 +105,25 @@ class ColumnRelations:
 
     @cached_property
     def ordered(self):
-        """Pairs (m, 2) of columns that are numbers, which the draw keeps in order."""
+        """Pairs (m, 2) of columns that are not binary and stay in order."""
         return self.orders[~self.columns.binary[self.orders].any(axis=1)]
 
     @cached_property
     def tied(self):
-        """Columns (D,) that move together: in an equality, or in an order."""
+        """A mask (D,) of columns that are not binary, in an equality or order."""
         tied = self.in_equality.copy()
         tied[self.ordered.ravel()] = True
         return tied
 
     @property
     def has_relations(self):
-        """Whether columns follow from others, or move with them."""
+        """Whether there is a relation between columns."""
         parts = self.equalities, self.orders, self.near
         return bool(any(map(len, parts)) or self.tied.any())
 
     @property
     def reset_together(self):
-        """Columns (D,) that are taken from one row where rounding breaks relations."""
+        """A mask (D,) of columns copied from one row if rounding breaks relations."""
         columns = self.tied | self.columns.binary
         columns[self.orders.ravel()] = True
         for _, coefficients in self.near:
@@ -146,7 +147,7 @@ class ColumnRelations:
 
     @property
     def public_equalities(self):
-        """The equalities in terms of the columns of X."""
+        """The equalities on the columns of ``X``."""
         system, table = self.equalities, self.columns.table
         columns = range(prod(table.row_shape))
         names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
@@ -172,12 +173,14 @@ def find_relations(
     ----------
     table : Table
     value_support : "auto" or None
-        Whether steps and atoms are looked for.
+        "auto" searches for steps and atoms. None searches for neither.
     extrapolation : float or None
-        How far limits lie beyond the range of a column, as a share of it.
+        Distance of the bounds from the range of a column, as a share of the range. None
+        means no bounds.
     equalities : "auto", constraint, sequence of them, or None
+        "auto" searches for equalities. None uses no equality.
     with_orders : bool
-        Whether orders are looked for.
+        Whether to search for orders.
 
     Returns
     -------
@@ -219,7 +222,7 @@ def find_relations(
     involved[dependent] = True
     orders = np.empty((0, 2), int)
     if is_flat and with_orders:
-        # A column of one value is in no order.
+        # Constant columns are in no order, so their bounds are not widened.
         ends = (np.where(least < most, end, least) for end in (low, high))
         orders = find_orders(rows, *ends, table.scales, order)
     columns = ColumnValues(
@@ -247,8 +250,8 @@ def find_relations(
 def _with_resolution(relations, rows):
     """Return relations with the resolution of the columns of rows (n, D).
 
-    Equalities go first: each gives a column of the finest values, which has no
-    resolution if the values of the other columns do not lead to the resolution.
+    Each equality gives a column with the finest values. The column has no resolution if
+    the values of the other columns do not lead to the resolution.
     """
     columns = relations.columns
     support, steps = columns.support, columns.steps
@@ -282,13 +285,13 @@ def _with_resolution(relations, rows):
     return replace(relations, columns=columns, equalities=equalities, pivots=pivots)
 
 
-# --- limits -----------------------------------------------------------------------
+# --- bounds -----------------------------------------------------------------------
 
 
 def limits(least, most, extrapolation, steps, binary):
-    """Ends (D,) that new values may reach: those seen, widened by a share of the range.
+    """Return the bounds (D,) of new values, widened by a share of the range.
 
-    Whole numbers and two-valued columns stay within what was seen.
+    Bounds of columns with steps, and of binary columns, are the observed bounds.
     """
     room = np.inf
     with np.errstate(over="ignore", invalid="ignore"):
@@ -303,11 +306,11 @@ def limits(least, most, extrapolation, steps, binary):
 
 
 def find_orders(rows, low, high, scales, order):
-    """Pairs (m, 2) of columns, the first never above the second in any row.
+    """Find pairs (m, 2) of columns whose first column never exceeds the second.
 
-    Only those whose limits overlap, so that a new row could break the order, of columns
-    of one of the ``scales`` (D,) that are not identical. Where no cell is missing,
-    orders that follow from two others are left out.
+    A pair needs equal ``scales`` (D,), different values, and bounds that overlap, so
+    that a new row could violate the order. If no cell is missing, orders that follow
+    from two other orders are left out.
     """
     varies = low < high
     c = np.flatnonzero(varies)
@@ -318,7 +321,7 @@ def find_orders(rows, low, high, scales, order):
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
     may &= scales[:, None] == scales
-    # Most pairs are out after some rows; the few that are left are looked at in all.
+    # A few rows rule out most pairs; all rows check the remaining pairs.
     first = rows[order[:256]]
     for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
         may &= ~(first[block, :, None] > first[block, None]).any(axis=0)
@@ -338,13 +341,13 @@ def find_orders(rows, low, high, scales, order):
     return np.column_stack([p, q])
 
 
-# --- two-valued columns -----------------------------------------------------------
+# --- binary columns ---------------------------------------------------------------
 
 
 def _two_valued(rows, least, most, order):
-    """Columns of just two values, which two rows say nothing of.
+    """Return a mask of the binary columns.
 
-    256 random rows tell most of the others.
+    With fewer than three rows, no column counts as binary.
     """
     two = (least < most) & (rows.shape[0] > 2)
     if issparse(rows):
@@ -359,17 +362,17 @@ def _two_valued(rows, least, most, order):
 
 
 def _blocks(flags, least, most, a):
-    """Numbers (b,) of the two-valued columns (n, b) that go together.
+    """Return the block number (b,) of each of the binary columns (n, b).
 
-    Those that one of the equalities ``a`` (k, b) links, or of which some combination of
-    values is in no row. Of many columns rare values link nearly all, and all count as
-    linked.
+    Two columns share a block if an equality of ``a`` (k, b) contains both, or if some
+    combination of their values is in no row. Above ``MOST_LINKED`` columns, rare values
+    link nearly all columns, and all columns share one block.
     """
     n, b = flags.shape
     if not b or b > MOST_LINKED:
         return np.zeros(b, int)
     if issparse(flags):
-        # Of each column the value that is stored, and the other one, 0.
+        # A sparse column stores one of its two values; the other value is 0.
         stored = np.where(most != 0, most, least)[flags.indices]
         is_stored = (flags.data == stored).astype(float), flags.indices, flags.indptr
         has = csr_array(is_stored, flags.shape)
@@ -390,29 +393,30 @@ def _blocks(flags, least, most, a):
 
 @one_blas_thread()
 def find_equalities(X: Rows) -> LinearConstraints:
-    """Linear equalities of several columns that all rows satisfy exactly.
+    """Find linear equalities between columns that all rows satisfy exactly.
 
-    Those that new rows of :class:`~sklearn_pnl.PNLSampler` keep: a column is in one if
-    the other columns give it, to 1e-9 of its range. Rows are to be two more than the
-    columns; of fewer rows neighbouring columns whose sum is constant, or the column
-    before or behind them, are found.
+    New rows of :class:`~sklearn_pnl.PNLSampler` satisfy the same equalities. A column
+    is in an equality if the other columns determine its values up to 1e-9 of its range.
+    The search needs at least two rows more than columns. With fewer rows, it finds
+    adjacent columns whose sum is constant, or equals the column before or after them.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, *shape)
-        Rows. Categories are left out; rows with missing cells, and columns with most
-        of them, too.
+        Rows. The search ignores categorical columns. For missing values, it ignores
+        columns with the most missing cells, and then the rows with a missing cell.
 
     Returns
     -------
     equalities : LinearConstraints
-        About the columns of ``X``; printed, in words.
+        Equalities on the columns of ``X``. The printed form is one formula per
+        equality.
 
     See Also
     --------
-    LinearConstraints : What is returned.
-    PNLSampler : New rows that keep them.
-    adjust : Rows moved to constraints, which keep them.
+    LinearConstraints : Several constraints as one matrix.
+    PNLSampler : Generate new rows that satisfy the equalities.
+    adjust : Move rows to constraints, with equalities preserved.
 
     Examples
     --------
@@ -428,9 +432,9 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
 
 def _of_times(coefficients, pivots, table):
-    """Coefficients (k, D) of times themselves, where numbers count their units.
+    """Convert coefficients (k, D) from the units of the table to times.
 
-    Equations about times and numbers have no such form, and stay as they are.
+    Equalities that mix times and numbers keep their coefficients.
     """
     coefficients, units = coefficients.copy(), np.ones(len(table.columns))
     for j in np.flatnonzero(table.times):
@@ -446,7 +450,7 @@ def resolve_equalities(equalities, table):
     Parameters
     ----------
     equalities : "auto", constraint, sequence of them, or None
-        "auto" searches for equalities of several columns that all rows satisfy.
+        "auto" searches for equalities between columns that all rows satisfy.
     table : Table
 
     Returns
@@ -456,7 +460,7 @@ def resolve_equalities(equalities, table):
     Raises
     ------
     ValueError
-        If given equalities are intervals, or rows do not satisfy them.
+        If given equalities are intervals, or rows do not satisfy the equalities.
     """
     if isinstance(equalities, str):
         return find_relations(table, with_orders=False).equalities
@@ -469,17 +473,20 @@ def _given_equalities(equalities, table):
         return LinearConstraints.empty(table.feature_names)
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
-        raise ValueError("equalities= are for all rows; intervals as constraints=.")
+        raise ValueError(
+            "equalities must have equal bounds, the same for all rows; got intervals "
+            "or one bound per row. Pass such constraints as constraints=."
+        )
     least, most = ends_seen(table.numbers())
     system = replace(system, ranges=most - least)
     rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
     room = np.abs(system.coefficients) @ rounding / system.scale
     missed = system.violation(table.numbers()) - room
-    # What rows may miss, as a share of the range of the largest term.
+    # The violation is a share of the range of the largest term.
     if missed.max(initial=0) > ALMOST:
         k = int(np.argmax(missed))
         raise ValueError(
-            f"The rows do not satisfy {system.descriptions[k]!r}: they miss it by up "
-            f"to {missed[k]:.1e} of the range."
+            f"The rows violate the equality {system.descriptions[k]!r} by up to "
+            f"{missed[k]:.1e} of the range. Correct the rows or drop the equality."
         )
     return system

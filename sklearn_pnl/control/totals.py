@@ -1,4 +1,8 @@
-"""Totals of a set of rows as users give them: sums of numbers and counts by level."""
+"""Read totals of a set of rows: sums of numeric columns, and counts by level.
+
+``column_total`` describes one total. ``calibrate`` reads totals as constraints on
+weights of rows, and ``Totals`` reads totals of new rows.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,15 +36,16 @@ class ColumnTotal:
     Attributes
     ----------
     of : column, tuple of columns, or dict of column to float
-        What is counted, or the coefficients of what is summed.
+        The columns that are counted, or the coefficients of the columns that are
+        summed.
     lower, upper : float, or both a dict of level to float
-        Equal where a total is asked for exactly.
+        Bounds of the total; they are equal for an exact total.
     mean : bool
-        Whether the ends are of the weighted mean, or of shares.
+        Whether the bounds apply to the weighted mean, or to shares of levels.
 
     See Also
     --------
-    column_total : Make one.
+    column_total : Describe a total.
 
     Examples
     --------
@@ -56,25 +61,25 @@ class ColumnTotal:
 
     @property
     def by_level(self) -> bool:
-        """Whether it counts rows by level."""
+        """Whether the total counts rows by level."""
         return isinstance(self.lower, dict)
 
     @property
     def coefficients(self) -> dict:
-        """Coefficients of the columns of a sum."""
+        """The coefficients of the columns of a sum."""
         return self.of if isinstance(self.of, dict) else {self.of: 1.0}
 
     def columns(self, names: Any) -> Any:
-        """Columns that are summed or counted, of a table with these names."""
+        """Return the summed or counted columns of a table with the given names."""
         if not self.by_level:
             return tuple(self.coefficients)
-        # A tuple is several columns, unless it is the name of one.
+        # A tuple names several columns, unless one column has this name.
         is_several = isinstance(self.of, tuple) and self.of not in (names or ())
         return self.of if is_several else (self.of,)
 
     @property
     def name(self) -> str:
-        """What a sum or mean is called in messages and reports."""
+        """The name of a sum or mean in messages and reports."""
         return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
 
 
@@ -92,29 +97,31 @@ def column_total(
     Parameters
     ----------
     of : column, tuple of columns, or dict of column to float
-        A column by name or number, for its sum or the counts of its levels; several,
-        for the counts of their combinations; or coefficients, for the sum of
-        ``coefficient * column``.
+        A column, by name or position, requests its sum or the counts of its levels. A
+        tuple of columns requests counts of combinations of levels. A dict requests the
+        sum of ``coefficient * column``.
     equal : float, or dict or Series of level to float, default=None
-        What is asked for. With levels (tuples of them for several columns) they are
-        counts.
-    lower, upper : float, or dict or Series of level to float
-        Ends of an interval, in place of ``equal``.
+        The requested total. With levels (tuples of levels for several columns), the
+        values are counts. None uses ``lower`` and ``upper``.
+    lower, upper : float, or dict or Series of level to float, default=-inf, inf
+        Bounds of an interval, instead of ``equal``.
     rtol : float, default=0
-        Relative tolerance: how far from ``equal`` a total may be, as a share of it.
+        Relative tolerance: the total may differ from ``equal`` by this share of
+        ``equal``.
     mean : bool, default=False
-        Whether it is the mean of the column that is asked for, of its cells that are
-        not missing, or shares of levels: of all rows, so that those of other levels,
-        and those whose cell is missing, have together what is left of 1.
+        Whether the values are means or shares. A mean is taken over the cells that are
+        not missing. Shares of levels are shares of all rows, including rows with a
+        missing cell or another level.
 
     Returns
     -------
-    ColumnTotal
+    total : ColumnTotal
+        The total, for :func:`calibrate` and for the ``totals`` of samplers.
 
     See Also
     --------
-    calibrate : Weights of rows that meet totals.
-    ColumnConstraint : The same about each row.
+    calibrate : Compute weights of rows that satisfy totals.
+    ColumnConstraint : A linear constraint on each row.
 
     Examples
     --------
@@ -126,12 +133,15 @@ def column_total(
     """
     if not (isinstance(rtol, Real) and 0 <= rtol < 1):
         raise ValueError(
-            f"rtol is a share of the total, 0 or more and below 1; got {rtol!r}."
+            f"rtol must be a share of the total, at least 0 and below 1; got {rtol!r}."
         )
     if equal is None:
         rtol = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
-        raise ValueError("Give equal, or lower and upper; not both.")
+        raise ValueError(
+            f"The total of {of!r} has both equal= and lower= or upper=. Give "
+            "either equal, or lower and upper."
+        )
     else:
         lower = upper = equal
     ends = [_read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)]
@@ -141,12 +151,12 @@ def column_total(
         is_finite = all(isinstance(w, Real) and isfinite(w) for w in of.values())
         if by_level or not of or not is_finite:
             raise ValueError(
-                f"Coefficients of a sum are finite numbers by column; got {of!r}. "
-                "Counts by level are of a column, or of a tuple of columns."
+                f"Coefficients of a sum must be finite, one per column; got {of!r}. "
+                "Request counts by level for a column, or for a tuple of columns."
             )
     if by_level:
         levels = dict.fromkeys(x for end in ends if isinstance(end, dict) for x in end)
-        # A number is an end for all levels.
+        # A number is a bound for all levels.
         ends = [
             {x: end.get(x, free) if isinstance(end, dict) else end for x in levels}
             for end, free in zip(ends, (-np.inf, np.inf), strict=True)
@@ -155,14 +165,14 @@ def column_total(
     is_open = not pairs or (pairs == [(-np.inf, np.inf)] and not by_level)
     if is_open or any(not low <= high or np.inf in (low, -high) for low, high in pairs):
         raise ValueError(
-            f"A total of {of!r} must lie in an interval: give equal, or lower <= "
-            f"upper; got {ends[0]} to {ends[1]}."
+            f"The total of {of!r} must have a nonempty interval; got {ends[0]} to "
+            f"{ends[1]}. Give equal, or lower <= upper."
         )
     return ColumnTotal(of, *ends, bool(mean))
 
 
 def _read_ends(of, ends, rtol):
-    """A number, or a dict of level to number, widened by a share of itself."""
+    """Return a number, or a dict of level to number, widened by a share of itself."""
     if isinstance(of, tuple) and hasattr(ends, "reorder_levels"):
         # A contingency table, as pandas.crosstab makes it.
         ends = ends.T.unstack() if ends.ndim == 2 else ends
@@ -170,7 +180,7 @@ def _read_ends(of, ends, rtol):
             ends = ends.reorder_levels(of)
 
     def widened(end):
-        # Without a tolerance infinity stays what it is.
+        # Zero times infinity would be NaN.
         return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
 
     ends = _as_dict(ends) if hasattr(ends, "items") else ends
@@ -180,28 +190,30 @@ def _read_ends(of, ends, rtol):
         return widened(ends)
     except (TypeError, ValueError):
         raise ValueError(
-            "A total must be a number, or a dict or Series of level to number, after "
-            f"its column; got {ends!r}. Pass times as numbers, such as days."
+            f"The total of {of!r} must be a number, or a dict or Series of level to "
+            f"number; got {ends!r}. Convert times to numbers, such as days."
         ) from None
 
 
 def _as_dict(totals):
-    """A Series or mapping as a dict; no label of an index may come twice."""
+    """Convert a Series or mapping to a dict; refuse labels that occur twice."""
     result = {}
     for label, total in totals.items():
         if label in result:
-            raise ValueError(f"Totals name {label!r} more than once: sum them first.")
+            raise ValueError(
+                f"totals contains {label!r} more than once. Sum its totals first."
+            )
         result[label] = total
     return result
 
 
 def as_totals(totals, names, row_shape):
-    """Everything asked for, one :class:`ColumnTotal` each.
+    """Return one :class:`ColumnTotal` for each requested total.
 
     Parameters
     ----------
     totals : mapping, ColumnTotal, sequence of them, or array-like of ``row_shape``
-        As in :func:`~sklearn_pnl.control.calibrate`; an array asks for the sums of all
+        As in :func:`~sklearn_pnl.control.calibrate`. An array contains the sums of all
         columns.
     names : list or None
         Names of the columns.
@@ -216,7 +228,7 @@ def as_totals(totals, names, row_shape):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) < 2:
         if not len(totals):
-            raise ValueError("totals is empty; ask for at least one.")
+            raise ValueError("totals is empty. Request at least one total.")
         return [
             value if isinstance(value, ColumnTotal) else column_total(of, value)
             for of, value in _as_dict(totals).items()
@@ -231,24 +243,26 @@ def as_totals(totals, names, row_shape):
         sums = np.empty(0)
     if sums.shape != row_shape or not np.isfinite(sums).all():
         raise ValueError(
-            "totals must be a dict by column, made by column_total, or finite sums of "
-            f"all columns, of shape {row_shape}; got {totals!r}."
+            "totals must be a dict of column to total, results of column_total, or "
+            f"finite sums of all columns, of shape {row_shape}; got {totals!r}."
         )
     return list(map(column_total, names or range(sums.size), sums.ravel()))
 
 
 def _reader(columns, key):
-    """The reader of a column that a total names."""
+    """Return the reader of a column that a total names."""
     return columns.reader(column_of(key, "totals", columns.names, (columns.n_columns,)))
 
 
 def read_sum(columns, total):
-    """A sum of columns as a constraint on weights of rows; sparse for a sparse matrix.
+    """Convert a sum of columns to a constraint on weights of rows.
+
+    The coefficients are sparse for a sparse matrix.
 
     Parameters
     ----------
     columns : object
-        Of :func:`~sklearn_pnl.frames.containers.columns_of`.
+        The result of :func:`~sklearn_pnl.frames.containers.columns_of`.
     total : ColumnTotal
     """
     terms = np.zeros((1, len(columns)))
@@ -256,13 +270,13 @@ def read_sum(columns, total):
         values = _reader(columns, key).values
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
-                f"Totals are about numbers, but {key!r} holds no numbers; ask for "
-                "counts by level, or pass times as numbers, such as days."
+                f"Column {key!r} is not numeric and has no sum. Request counts by "
+                "level, or convert times to numbers, such as days."
             )
         for row in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(
-                f"Column {key!r} must hold numbers to be summed; row {row} is "
-                f"{values[row]}. Impute it, or leave it out."
+                f"Column {key!r} contains {values[row]} in row {row}, so that its sum "
+                "is undefined. Impute this value, or drop the row."
             )
         terms += weight * values.astype(np.float64)
     terms = csr_array(terms) if columns.is_sparse else terms
@@ -271,12 +285,12 @@ def read_sum(columns, total):
 
 
 def _levels(columns, key):
-    """Values of a column, a list; of an array of times, ``datetime``."""
+    """Return the values of a column as a list, times as ``datetime``."""
     values = _reader(columns, key).take(np.arange(len(columns)))
     if not isinstance(values, np.ndarray):
         return nw.from_native(values, series_only=True).to_list()
     if values.dtype.kind in "mM":
-        # Times with nanoseconds are numbers, which no level is equal to.
+        # tolist would convert nanoseconds to integers, which no level equals.
         times = values.astype(f"{values.dtype.kind}8[us]")
         values = times if np.all((values == times) | np.isnat(values)) else values
     return values.tolist()
@@ -288,22 +302,22 @@ def _is_time(value):
 
 
 def read_counts(columns, total, n=None):
-    """Counts by level that a total asks for, as constraints on weights of rows.
+    """Convert requested counts by level to constraints on weights of rows.
 
     Parameters
     ----------
     columns : object
-        Of :func:`~sklearn_pnl.frames.containers.columns_of`.
+        The result of :func:`~sklearn_pnl.frames.containers.columns_of`.
     total : ColumnTotal
     n : int, default=None
-        Number of rows that shares are of; None leaves them shares.
+        Number of rows, which converts shares to counts. None keeps shares.
 
     Returns
     -------
     counts : LinearConstraints
-        Its coefficients, sparse, say which rows have which level.
+        The sparse coefficients are 1 in the rows of each level.
     codes : ndarray of int of shape (n_rows,)
-        Which level each row has; -1 where it has none that is asked for.
+        Position of the level of each row; -1 if its level is not in the total.
     """
     key, levels = total.columns(columns.names), [*total.lower]
     lower, upper = (np.array([*end.values()]) for end in (total.lower, total.upper))
@@ -312,14 +326,14 @@ def read_counts(columns, total, n=None):
     for level in levels:
         if not isinstance(level, tuple) or len(level) != len(key):
             raise ValueError(
-                f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
+                f"Each level in the totals of {key} must be a tuple of {len(key)} "
+                f"levels; got {level!r}."
             )
         if any(map(is_missing, level)):
             raise ValueError(
-                f"The totals of {total.of!r} name the level {level!r}, but a missing "
-                "cell has no level. Leave the level out, which leaves rows without a "
-                "value free; or fill the missing cells with a level of their own, or "
-                "drop these rows."
+                f"The totals of {total.of!r} contain the level {level!r}, but a "
+                "missing cell has no level. Leave out this level, so the number of "
+                "rows without a value is free; or fill the cells with another level."
             )
     pairs = [zip(key, level, strict=True) for level in levels]
     names = [", ".join(f"{k}={v!r}" for k, v in pair) for pair in pairs]
@@ -328,16 +342,16 @@ def read_counts(columns, total, n=None):
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
     rows = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[rows], minlength=len(levels))
-    # A time that no row has may be of another type than those there are.
+    # A time that no row has may have another type than the times of the column.
     is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
     unknown = (counts == 0) & ((lower > 0) | (upper < 0) | is_time)
     if unknown.any():
         k = int(np.argmax(unknown))
         known = " and ".join(str([*dict.fromkeys(column)][:10]) for column in values)
         raise ValueError(
-            f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "
-            f"asked; levels are compared as they are, the first ones are {known}, and "
-            "missing cells have none."
+            f"No row has {names[k]}, but totals request "
+            f"{span(lower[k], upper[k])}. Use levels that occur, with their type; the "
+            f"first levels are {known}."
         )
     what = "the share of" if total.mean and n is None else "the count of"
     if total.mean and n is not None:
@@ -349,7 +363,7 @@ def read_counts(columns, total, n=None):
 
 
 def check_level_sum(total, counts, n_others, whole):
-    """Check that counts, or shares, of levels can sum to what all rows sum to.
+    """Check that counts can sum to the number of rows, or shares to 1.
 
     Parameters
     ----------
@@ -382,26 +396,26 @@ def check_level_sum(total, counts, n_others, whole):
         )
 
 
-# --- of new rows ------------------------------------------------------------------
+# --- new rows ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What is asked of ``n`` new rows together.
+    """The requested totals of ``n`` new rows.
 
     Attributes
     ----------
     n : int
     sums : Sums
-        Of numbers; also where their means are asked for.
+        Requested sums and means of numeric columns.
     is_mean : ndarray of bool of shape (k, 1)
-        Which of them are.
+        Which of the sums are means.
     counts : LinearConstraints
-        The number of rows, and counts by category, of weights of the training rows.
+        The number of rows and the counts by category, on weights of the training rows.
     codes : ndarray of int of shape (n_train, 1 + n_counted)
-        Levels of the training rows by what is counted, behind a column of zeros.
+        A column of zeros, and the levels of the training rows for each counted column.
     counted : list of str
-        What is counted.
+        Names of the counted columns.
     """
 
     n: int
@@ -413,7 +427,7 @@ class Totals:
 
     @classmethod
     def read(cls, totals, n, table, numbers, discrete=False):
-        """Read totals about ``n`` new rows.
+        """Read totals of ``n`` new rows.
 
         Parameters
         ----------
@@ -422,10 +436,10 @@ class Totals:
         n : int
         table : Table
         numbers : ndarray of shape (n_train, D)
-            Its rows.
+            Numeric values of the rows of the table.
         discrete : bool or ndarray of bool of shape (D,), default=False
-            Columns of which new rows have values of training rows alone, which can be
-            counted.
+            Columns whose values in new rows are always values of training rows, so that
+            rows can be counted by value.
         """
         m, columns, discrete = len(numbers), None, discrete & (table.starts == 0)
         rows, codes = np.ones((1, m)), [np.zeros(m, int)]
@@ -437,8 +451,8 @@ class Totals:
             places = np.flatnonzero(np.isin(table.columns, given))
             if not total.by_level and table.times[places].any():
                 raise ValueError(
-                    f"{total.name} is of times, which have no unit to be summed in: "
-                    "pass them as numbers, such as days."
+                    f"Times have no unit for {total.name}. Convert the times to "
+                    "numbers, such as days."
                 )
             if not total.by_level:
                 counted_sum = None
@@ -462,8 +476,8 @@ class Totals:
             counted.append(repr(total.of))
             if not discrete[places].all():
                 raise ValueError(
-                    f"{counted[-1]} is counted by values, of which new rows may have "
-                    "others. Name it in categorical_features."
+                    f"New rows can have new values of {counted[-1]}, so that totals "
+                    "cannot count its values. Add the column to categorical_features."
                 )
         a = _coefficients(sums, table)
         is_mean = np.array([total.mean for total in sums], bool)[:, None]
@@ -475,9 +489,9 @@ class Totals:
 
     @cached_property
     def cells(self):
-        """A training row of each cell, and the cell (n_train,) of each training row.
+        """The first training row of each cell, and the cell of each training row.
 
-        Rows of a cell are alike in all that is counted.
+        Rows of a cell have equal levels in all counted columns.
         """
         _, first, cell = np.unique(
             self.codes, axis=0, return_index=True, return_inverse=True
@@ -485,20 +499,20 @@ class Totals:
         return first, cell.reshape(-1)
 
     def sums_of(self, rows):
-        """The sums; of means, of n rows with as many missing cells as rows (m, D)."""
+        """Return the sums; means allow for the missing cells of rows (m, D)."""
         present = self.n * np.maximum(np.mean(~np.isnan(rows), axis=0), 1e-9)
         a = self.sums.coefficients / np.where(self.is_mean, present, 1.0)
         return replace(self.sums, coefficients=a)
 
     def achieved(self, rows, seeds):
-        """What rows have, and what they miss, of all that is asked for.
+        """Return the achieved values and the residuals of all requested totals.
 
         Parameters
         ----------
         rows : ndarray of shape (n, D)
-            Numbers; NaN adds nothing.
+            Numeric values; NaN adds nothing.
         seeds : ndarray of int of shape (n,)
-            Training rows that give them their categories.
+            Base row of each new row, from which the new row takes its categories.
 
         Returns
         -------
@@ -511,7 +525,7 @@ class Totals:
         terms = counts.coefficients[:, seeds]
         n_rows, size = terms.sum(axis=1), abs(terms).sum(axis=1)
         missed = np.abs(counts.missing(n_rows))
-        # Sums of decimals are rounded.
+        # Sums of decimals have rounding errors.
         missed[missed <= TOL * size] = 0.0
         of_counts = counts.lower, counts.upper, n_rows, missed
         both = zip(of_sums, of_counts, strict=True)
@@ -525,15 +539,15 @@ def _coefficients(totals, table):
 
 
 def _whole(columns, total, n):
-    """Counts by level with ends that are whole numbers from 0 on, and codes."""
+    """Return counts by level with integer bounds of at least 0, and the codes."""
     counts, codes = read_counts(columns, total, n)
     lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     if (lower > upper).any():
         k = int(np.argmax(lower > upper))
         raise ValueError(
-            f"{counts.asks(k)}, in which there is no whole number from 0 to {n}. Give "
-            "a number of rows, a tolerance, column_total(..., rtol=), or shares, "
+            f"{counts.asks(k)}, which contains no integer from 0 to {n}. Request a "
+            "number of rows, a tolerance, column_total(..., rtol=), or shares, "
             "column_total(..., mean=True)."
         )
     return replace(counts, lower=lower, upper=upper), codes
@@ -542,13 +556,14 @@ def _whole(columns, total, n):
 def _as_count(values, total, n):
     """Return the sum of discrete values (m,) as a sum over the base rows, and codes.
 
-    None if missing values leave the mean open, or if all values are equal.
+    Return None if missing values make the mean depend on the rows, or if all values are
+    equal.
     """
     is_missing, levels = np.isnan(values), np.unique(values[~np.isnan(values)])
     if len(levels) < 2 or (total.mean and is_missing.any()):
         return None
     ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
-    # Sums of integers, and of two values, are on a grid.
+    # Sums of integers, or of two different values, are on a grid.
     start, step = 0.0, float(not (levels % 1).any())
     if len(levels) == 2 and not is_missing.any():
         start, step = n * levels[0], levels[1] - levels[0]

@@ -1,4 +1,4 @@
-"""What values a column can have: steps, their resolution, atoms; rounding to them."""
+"""Find the values that a column can have: steps, resolution and atoms."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,36 +7,40 @@ from numpy.typing import NDArray
 
 from .._utils.arrays import slices
 
-# Chance below which values on every second, third, ... step are no accident.
+# Largest probability of values on every second, third, ... step by chance.
 CHANCE = 1e-3
-# Seconds of units of time in words.
+# Seconds in each unit of time that the printed form uses.
 _UNITS = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
 
 @dataclass(frozen=True, repr=False)
 class ValueSupport:
-    """Steps, resolution and atoms of columns; printed, in words.
+    """Steps, resolution and atoms of the columns of a table.
 
     The values of column j are ``(origins[j] + k * widths[j]) * steps[j]`` with an
-    integer k. New rows have such values. Rows that a constraint or a total moves have
-    such values where the request allows it, and multiples of the steps elsewhere.
+    integer k. New rows have values of this form. Rows that a constraint or a total
+    moves have values of this form if the request allows it, and multiples of the steps
+    otherwise. The printed form lists the support of each column.
 
     Parameters
     ----------
     names : tuple of str of length D
+        Names of the columns.
     steps : ndarray of shape (D,)
-        What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
+        Values are multiples of the step: 1 for integers, 0.01 for cents. The step 0
+        stands for arbitrary values.
     atoms : dict of int to ndarray
-        By column, values that many rows share, 0 first.
+        Atoms of each column: values that many rows share, 0 first.
     widths, origins : ndarray of shape (D,), default=None
-        The resolution in steps: the distance of two values and the least value; None
-        for 1 and 0.
-    scales : dict of int to tuple, default=None
-        By column, what 0 and 1 stand for: integers, or times.
+        The resolution in steps: the distance between neighbouring values, and the least
+        value. None uses 1 and 0.
+    scales : dict of int to tuple, default={}
+        For columns of times or large integers, the value that 0 stands for, and the
+        unit.
 
     See Also
     --------
-    PNLAugmenter : New rows keep it.
+    PNLAugmenter : Generate new rows that preserve the value support.
 
     Examples
     --------
@@ -45,7 +49,7 @@ class ValueSupport:
     >>> print(ValueSupport(("price", "rooms"), np.array([0.01, 1]), {0: np.zeros(1)}))
     value support of 2 of 2 columns
       price: multiples of 0.01; often 0
-      rooms: whole numbers
+      rooms: integers
     """
 
     names: tuple
@@ -73,37 +77,37 @@ class ValueSupport:
         return "\n".join([head, *lines])
 
     def are_atoms(self, rows: NDArray) -> NDArray:
-        """Cells of rows (n, D) that are atoms of their columns."""
+        """Return the mask of cells of rows (n, D) that are atoms of their columns."""
         are_atoms = np.zeros(rows.shape, bool)
         for j, values in self.atoms.items():
             are_atoms[:, j] = np.isin(rows[:, j], values)
         return are_atoms
 
     def _value_of(self, j, number):
-        """The value of column j that a number stands for."""
+        """Return the value of column j that a number stands for."""
         if j not in self.scales:
             return number
         zero, unit = self.scales[j]
         return zero + int(number) * unit
 
     def _words_of(self, j):
-        """The distance of values of column j, and where they begin unless at 0."""
+        """Describe the distance of values of column j, and a start other than 0."""
         step, first = self.widths[j] * self.steps[j], self.origins[j] * self.steps[j]
         at_zero = self.origins[j] % self.widths[j] == 0
         if j in self.scales:
             first, step = self._value_of(j, first), int(step) * self.scales[j][1]
             is_date = isinstance(first, np.datetime64)
             at_zero = not (first - np.datetime64(0, "D") if is_date else first) % step
-            # All days have the same hours; a week begins on any day.
+            # Only steps that divide a day have the same times on all days.
             at_zero &= not (is_date and np.timedelta64(1, "D") % step)
         if step == 1:
-            return "whole numbers"
+            return "integers"
         begin = "" if at_zero else f", from {_in_words(first)}"
         return f"multiples of {_in_words(step)}{begin}"
 
 
 def _in_words(value):
-    """A number, a date in UTC, or a length of time."""
+    """Format a number, a date in UTC, or a duration."""
     if isinstance(value, np.datetime64):
         return np.datetime_as_string(value, unit="auto").replace("T", " ")
     if not isinstance(value, np.timedelta64):
@@ -121,7 +125,7 @@ def find_value_support(numbers, table):
     Parameters
     ----------
     numbers : ndarray of shape (n, D)
-        Of the training rows, NaN where a cell is missing.
+        Numeric values of the training rows; NaN if a cell is missing.
     table : Table
         Types of the columns.
 
@@ -130,14 +134,14 @@ def find_value_support(numbers, table):
     support : ValueSupport
     """
     steps, precision = table.steps.astype(np.float64), table.precision
-    # A few rows tell most of the columns without.
+    # A few rows rule out most columns without steps.
     places = np.random.default_rng(0).integers(len(numbers), size=8)
     may_have = (steps == 0) & (_steps_of(numbers[places], precision) > 0)
     for j in np.flatnonzero(may_have & ~np.isnan(numbers).all(axis=0)):
         steps[j] = _steps_of(numbers[:, [j]], precision[[j]])[0]
     atoms = {}
     for part in slices(numbers.shape[1], 256):
-        # NaN, which is last, equals nothing.
+        # NaN is sorted last, and equals no other value.
         ordered = np.sort(numbers[:, part].astype(np.float64), axis=0)
         for j in np.flatnonzero((ordered[4:] == ordered[:-4]).any(axis=0)):
             shared = _atoms_of(ordered[~np.isnan(ordered[:, j]), j])
@@ -150,13 +154,13 @@ def find_value_support(numbers, table):
 
 
 def find_resolution(support, numbers, has_atoms):
-    """Search columns on steps for a resolution that is coarser than the steps.
+    """Search columns with steps for a resolution that is coarser than the steps.
 
     Parameters
     ----------
     support : ValueSupport
     numbers : ndarray of shape (n, D)
-        Of the training rows, NaN where a cell is missing.
+        Numeric values of the training rows; NaN if a cell is missing.
     has_atoms : ndarray of bool of shape (D,)
         Columns whose atoms new rows copy, so that atoms need no resolution.
 
@@ -168,7 +172,7 @@ def find_resolution(support, numbers, has_atoms):
     places = np.random.default_rng(0).integers(len(numbers), size=64)
     for j in np.flatnonzero(support.steps > 0):
         atoms = support.atoms.get(j, ()) if has_atoms[j] else ()
-        # A divisor of all rows divides those of a sample, which rules most out.
+        # A divisor of all counts divides the counts of a sample, which excludes most.
         for rows in (places, slice(None)):
             values = numbers[rows, j]
             values = np.unique(values[~(np.isnan(values) | np.isin(values, atoms))])
@@ -185,10 +189,10 @@ def find_resolution(support, numbers, has_atoms):
 
 
 def _steps_of(rows, precision):
-    """The powers of ten (D,), 1 to .0001, that all values are multiples of; else 0."""
+    """Find the powers of ten (D,), 1 to 0.0001, that divide all values; else 0."""
     rows, steps = rows.astype(np.float64), np.zeros(rows.shape[1])
     room = 2 * precision * np.abs(rows)
-    # Steps that the type itself rounds to say nothing.
+    # Steps as fine as the rounding of the type are not evidence of a resolution.
     finest = 8 * np.fmax.reduce(room, axis=0, initial=0.0)
     for decimals in range(5):
         step = 10.0**-decimals
@@ -201,10 +205,10 @@ def _steps_of(rows, precision):
 
 
 def _atoms_of(values):
-    """Up to three values that stick out by how many rows share them, 0 first.
+    """Find up to three values that many more rows share than other values, 0 first.
 
-    An atom has 3% of the values, five rows at least, and four times the rows of the
-    fourth commonest value: in a column of few values none sticks out.
+    An atom has at least 3% of the values, five rows, and four times the rows of the
+    fourth most frequent value. A column with fewer than five values has no atom.
     """
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) < 5:

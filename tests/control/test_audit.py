@@ -161,7 +161,7 @@ def test_steps_of_decimals_and_whole_numbers():
     steps = [0, 0.01, 0.1, 1, 1, 0.01, 0, 0]
     assert_array_equal(support.steps, steps)
     assert "cents: multiples of 0.01" in str(support)
-    assert "rooms: whole numbers" in str(support)
+    assert "rooms: integers" in str(support)
 
 
 def test_atoms_are_values_that_many_rows_share():

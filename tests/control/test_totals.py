@@ -310,10 +310,10 @@ def test_arrays_of_many_axes_have_sums_of_cells():
 @pytest.mark.parametrize(
     "asked, message",
     [
-        ({"sex": {"f": 0.5}}, "no whole number .* or shares, column_total"),
-        ({"region": {"x": 5}}, r"No row has region='x'.*first ones are \['"),
-        ({"region": 3}, "'region' holds categories .*: ask for counts"),
-        ({"d": {1: 5}}, "counted by values, of which new rows may have others"),
+        ({"sex": {"f": 0.5}}, "no integer .* or shares, column_total"),
+        ({"region": {"x": 5}}, r"No row has region='x'.*first levels are \['"),
+        ({"region": 3}, "'region' holds categories, .* Request counts"),
+        ({"d": {1: 5}}, "categorical_features"),
     ],
 )  # fmt: skip
 def test_totals_that_no_rows_have(asked, message):
