@@ -490,14 +490,14 @@ class Totals:
         a = self.sums.coefficients / np.where(self.is_mean, present, 1.0)
         return replace(self.sums, coefficients=a)
 
-    def achieved(self, rows, seeds):
+    def achieved(self, rows, base_rows):
         """What rows have, and what they miss, of all that is asked for.
 
         Parameters
         ----------
         rows : ndarray of shape (n, D)
             Numbers; NaN adds nothing.
-        seeds : ndarray of int of shape (n,)
+        base_rows : ndarray of int of shape (n,)
             Training rows that give them their categories.
 
         Returns
@@ -508,7 +508,7 @@ class Totals:
         """
         sums, counts = self.sums_of(rows), self.counts.select(slice(1, None))
         of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
-        terms = counts.coefficients[:, seeds]
+        terms = counts.coefficients[:, base_rows]
         n_rows, size = terms.sum(axis=1), abs(terms).sum(axis=1)
         missed = np.abs(counts.missing(n_rows))
         # Sums of decimals are rounded.
