@@ -47,19 +47,19 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        The best tries.
+        The best approximations.
     infeasible : ndarray of bool of shape (n,)
     feasible : FeasibleSet
-        Of these rows.
+        The feasible set of the rows.
     numbers : ndarray of int of shape (n,), default=None
-        What messages call them; None for their places.
+        Row numbers in messages; None for positions.
     advice : str
         Further advice at the end of the message.
 
     Returns
     -------
     error : Infeasibility
-        To be raised.
+        The error to raise.
     """
     i, advice = int(np.argmax(infeasible)), f" {advice}" if advice else ""
     number = i if numbers is None else int(numbers[i])
@@ -88,7 +88,7 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     limits = within([system.descriptions[j] for j in others])
     remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
     if any(j >= n_data for j in others):
-        remedy += ", or leave out one of these constraints"
+        remedy += ", or leave out one of the constraints"
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
         f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "

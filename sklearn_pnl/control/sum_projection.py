@@ -9,13 +9,13 @@ For given multipliers ``u`` of the sums the rows are projections, each on its ow
 function of the multipliers. Its Hessian is the Schur complement
 ``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that are free to
 move and the constraints A that are active. A linear programme on the sums of the rows
-tells contradictions before.
+finds contradictions before the minimisation.
 
-Rows on steps are rounded each on its own; then those nearest to another step take it
-until the sums hold. Sums that no such step of a row changes alone are refused.
+Each row is rounded to its resolution. Then the rows nearest to another multiple move
+by a step until the sums are exact.
 
 J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 1992,
-has the distance.
+introduce the distance.
 """
 
 from copy import copy
@@ -431,7 +431,7 @@ class _Problem:
 class _SumDual(IntervalDual):
     """The dual of sums over all rows: one problem, whose point is the rows (1, n, D).
 
-    Multipliers are scaled such that the Hessian has a diagonal of at most 1.
+    Multipliers are scaled so that the Hessian has a diagonal of at most 1.
     """
 
     def __init__(self, problem):
@@ -460,7 +460,7 @@ class _SumDual(IntervalDual):
         start, weights = problem.start, problem.weights
         kept = problem.system, problem.low, problem.high
         moved, ok = nearest_rows(start + weights * (y[0] @ self.t), weights, *kept)
-        # Sums are compared with those of the start, so that digits are not lost.
+        # Differences from the sums of the start preserve digits.
         away = moved - start
         squares = away**2 / np.where(weights > 0, 2 * weights, np.inf)
         priced = self.priced(y, rows)[0] - y[0] * self.start_sums
