@@ -57,7 +57,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(sklearn|imblearn|numpy|scipy|joblib|matplotlib|pandas)\..*")
 ]
 # The arguments of Draws.start, which only a class of your own meets.
-nitpick_ignore = [("py:class", "Drawn"), ("py:class", "Request")]
+nitpick_ignore = [("py:class", "NewCodes"), ("py:class", "Request")]
 default_role = None
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]

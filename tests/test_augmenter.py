@@ -37,10 +37,10 @@ from sklearn_pnl.encoding.manifolds import (
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 from sklearn_pnl.methods.draws import (
     DensityDraws,
-    Drawn,
     Draws,
     KernelDraws,
     MixupDraws,
+    NewCodes,
 )
 
 SEEDS = [0, 1, 2]
@@ -335,7 +335,7 @@ class HalfwayDraws(Draws):
 
         def between(rows):
             codes = training.codes[pairs[rows]].mean(axis=1)
-            return Drawn(codes, pairs[rows], np.full(pairs[rows].shape, 0.5))
+            return NewCodes(codes, pairs[rows], np.full(pairs[rows].shape, 0.5))
 
         return between
 

@@ -1,4 +1,4 @@
-"""What rows achieve of what is asked: a last check, a report, and why they cannot."""
+"""Audit of new rows: final check, report, and explanations of infeasibility."""
 
 from dataclasses import dataclass, replace
 
@@ -13,17 +13,17 @@ from .rounding import off_steps
 
 
 class Infeasibility(ValueError):
-    """Constraints that a row, or a set of rows, cannot meet.
+    """Error for constraints that a row, or a set of rows, cannot satisfy.
 
     Parameters
     ----------
     message : str
     row : int, default=None
-        Number of the first row that cannot; None of totals of all rows.
+        Index of the first infeasible row; None for totals of all rows.
 
     See Also
     --------
-    ColumnConstraint : What is asked of rows.
+    ColumnConstraint : A constraint on each row.
     adjust : Move rows to constraints.
     """
 
@@ -47,19 +47,19 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        The best tries.
+        The best approximations.
     infeasible : ndarray of bool of shape (n,)
     feasible : FeasibleSet
-        Of these rows.
+        The feasible set of the rows.
     numbers : ndarray of int of shape (n,), default=None
-        What messages call them; None for their places.
+        Row numbers in messages; None for positions.
     advice : str
         Further advice at the end of the message.
 
     Returns
     -------
     error : Infeasibility
-        To be raised.
+        The error to raise.
     """
     i, advice = int(np.argmax(infeasible)), f" {advice}" if advice else ""
     number = i if numbers is None else int(numbers[i])
@@ -88,7 +88,7 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     limits = within([system.descriptions[j] for j in others])
     remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
     if any(j >= n_data for j in others):
-        remedy += ", or leave out one of these constraints"
+        remedy += ", or leave out one of the constraints"
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
         f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
@@ -134,28 +134,28 @@ def _program(row, system, feasible, whole):
 
 
 def audit_rows(rows, feasible, caller):
-    """Check the numbers of rows that leave against what they must satisfy.
+    """Check the numbers of returned rows against the feasible set.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        As read back from the user's container, so rounded to their types.
+        Numbers as read back from the user's container, rounded to its dtypes.
     feasible : FeasibleSet
     caller : str
-        Who made the rows, for messages.
+        The estimator that messages name.
 
     Raises
     ------
     Infeasibility
-        If an equality or a constraint is missed.
+        If an equality or a constraint is violated.
 
     Warns
     -----
     ConvergenceWarning
-        For limits, steps and orders that are missed: by name, with the first row and
-        the number of rows.
+        If a bound, a resolution or an order is violated. The warning states the column,
+        the first row and the number of rows.
     """
-    # What types may change of each cell: doubles do not hold all numbers of 64 bits.
+    # Dtypes round cells: float64 cannot represent all 64-bit integers.
     columns, equalities = feasible.columns, feasible.relations.equalities
     precision, n_equal = columns.table.precision, len(equalities)
     eps = 2 * np.maximum(precision, EPS)
@@ -163,7 +163,7 @@ def audit_rows(rows, feasible, caller):
     if n_equal + len(feasible.constraints):
         system = feasible.system()
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
-        # New rows miss equalities by what the training rows may, mixed.
+        # New rows may violate equalities by as much as mixed training rows.
         of_columns = 2 * TOL * columns.ranges + ROUNDINGS * largest
         of_rows = np.abs(equalities.coefficients) @ of_columns
         room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
@@ -172,77 +172,78 @@ def audit_rows(rows, feasible, caller):
             is_of_data = k < n_equal
             name = (equalities.descriptions if is_of_data else system.names)[k]
             by = f"{missed[row, k]:.3g}"
-            message = f"{caller}: row {row} misses {name} by {by}."
+            message = f"{caller}: row {row} violates {name} by {by}."
             raise Infeasibility(message, int(row))
     names = equalities.feature_names
-    # Values that are asked for may lie, and lead others through sums, off steps.
+    # Constraints may require values that are no multiples of the resolution.
     is_checked = (precision == 0) | (len(feasible.constraints) == 0)
     c = np.flatnonzero(is_checked & (columns.steps > 0))
     missed = columns.steps[c] * off_steps(rows[:, c], columns.steps[c])
     room = columns.steps[c] * ALMOST + 2 * largest[c]
-    _warn(lambda k: f"the steps of {names[c[k]]}", missed, room, caller)
+    _warn(lambda k: f"the resolution of {names[c[k]]}", missed, room, caller)
     if feasible.breaks(rows).any():
         rounding = eps * np.abs(rows)
         missed = np.maximum(columns.low - rows, rows - columns.high)
-        _warn(lambda k: f"the limits of {names[k]}", missed, rounding, caller)
+        _warn(lambda k: f"the bounds of {names[k]}", missed, rounding, caller)
         p, q = feasible.relations.orders.T
-        # Columns that follow from larger ones round by these.
+        # Dependent columns are rounded like the larger columns in their equality.
         room = rounding + EPS * columns.ranges
         missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
         _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 
 
 def _warn(name_of, missed, room, caller):
-    """Say what is missed (n, k) by more than some room, in how many rows."""
+    """Warn of violations (n, k) that exceed a tolerance."""
     off = missed > room
     if not off.any():
         return
     failing = np.flatnonzero(off.any(axis=0))
     k, others = failing[0], len(failing) - 1
     bad = np.flatnonzero(off[:, k])
-    more = f" (and {others} more such)" if others else ""
+    more = f" (and {others} more conditions)" if others else ""
     warn_missed(
-        f"{caller}: {len(bad)} row{'s' * (len(bad) > 1)} miss{'es' * (len(bad) == 1)} "
+        f"{caller}: {len(bad)} row{'s violate' if len(bad) > 1 else ' violates'} "
         f"{name_of(k)}{more} by up to {missed[bad, k].max():.3g}; the first is row "
         f"{bad[0]}."
     )
 
 
-# --- in words ---------------------------------------------------------------------
+# --- report ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampleReport(TableReport):
-    """What was asked of new rows, what was achieved, and how far they moved for it.
+    """Report on new rows: constraints, achieved values and displacement.
 
     :meth:`PNLAugmenter.sample` returns it with ``return_report=True``.
 
     Parameters
     ----------
     n_rows, n_train : int
-        Numbers of new rows, and of training rows.
+        Numbers of new rows and of training rows.
     names : tuple of str
-        What was asked, in words.
+        Names of the constraints and totals.
     lower, upper : ndarray of shape (k,)
-        What was asked for; of constraints with a value a row, the ends of all.
+        Requested intervals. For constraints with one value per row, the interval that
+        contains all requests.
     achieved : ndarray of shape (k,)
-        What they have. Of what is about each row, the value of the row farthest from
-        it.
+        Achieved values. For a constraint on each row, the value of the row with the
+        largest residual.
     residual : ndarray of shape (k,)
-        What is missed: of all rows as a share of the sum of absolute terms, of each row
+        Residual of a total as a share of the sum of absolute terms; residual of a row
         as a share of the range of the largest term.
     features : tuple of str
-        Names of the columns of numbers.
+        Names of the numeric columns.
     rms_displacement : ndarray of shape (D,)
-        How far totals moved the rows, by column: root mean square, as a share of the
+        Root mean square displacement of each column by the totals, as a share of the
         range of the column.
     effective_parents : float
-        ``(sum w)^2 / sum w^2`` of the weights by which rows were drawn from the
-        training rows; without totals, of how many new rows start from each of them.
+        ``(sum w)^2 / sum w^2`` of the weights with which base rows are drawn. Without
+        totals, w counts the new rows of each base row.
 
     See Also
     --------
-    PNLAugmenter : Its ``sample`` returns it.
+    PNLAugmenter : Its ``sample`` returns the report.
 
     Examples
     --------
@@ -251,8 +252,8 @@ class SampleReport(TableReport):
     >>> asked = ("the sum of a",), np.array([3.0]), np.array([3.0])
     >>> reached = np.array([3.0]), np.zeros(1)
     >>> print(SampleReport(20, 30, *asked, *reached, ("a", "b"), np.zeros(2), 30.0))
-    20 new rows, 1 thing asked
-    what          lower  upper  achieved  residual
+    20 new rows, 1 constraint
+    constraint    lower  upper  achieved  residual
     the sum of a      3      3         3         0
     Effective number of parents: 30.0 of 30 training rows.
     """
@@ -270,11 +271,13 @@ class SampleReport(TableReport):
 
     def _title(self):
         n = len(self.names)
-        return f"{self.n_rows} new rows, {n} thing{'s' * (n != 1)} asked"
+        return f"{self.n_rows} new rows, {n} constraint{'s' * (n != 1)}"
 
     def _columns(self):
         heads = "lower", "upper", "achieved", "residual"
-        return {"what": self.names} | {head: getattr(self, head) for head in heads}
+        return {"constraint": self.names} | {
+            head: getattr(self, head) for head in heads
+        }
 
     def _notes(self):
         notes = [
@@ -291,7 +294,7 @@ class SampleReport(TableReport):
 
 
 def report_of(feasible, rows, n_train, n_parents, of_totals=None, moved=None):
-    """A report on what is asked of each row, and on totals if there are any.
+    """Build the report on the constraints of each row, and on totals if there are any.
 
     Parameters
     ----------
@@ -301,9 +304,9 @@ def report_of(feasible, rows, n_train, n_parents, of_totals=None, moved=None):
     n_parents : float
         Effective number of parents.
     of_totals : tuple, default=None
-        Names, ends, values and residuals, as :meth:`.Totals.achieved` has them.
+        Names, ends, values and residuals, as returned by :meth:`.Totals.achieved`.
     moved : ndarray of shape (D,), default=None
-        How far totals moved the rows.
+        Root mean square displacement of each column by the totals.
     """
     system = feasible.system()
     missed = np.abs(np.nan_to_num(system.residual(rows)))

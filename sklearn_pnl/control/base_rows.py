@@ -3,7 +3,7 @@
 For constraints, base rows are drawn near the requested values (``condition_weights``,
 ``near_rows``). For totals, training rows receive calibrated weights
 (``parent_weights``), and base rows are drawn with these weights so that requested
-counts are exact (``choose_seeds``).
+counts are exact (``choose_base_rows``).
 """
 
 from dataclasses import replace
@@ -62,7 +62,7 @@ def in_spreads(values, *ends):
 
     NaN becomes the median of the other values.
     """
-    # A sum that is missing in all rows tells no rows apart.
+    # A sum that is missing in all rows does not distinguish rows.
     values = np.where(np.isnan(values).all(axis=0), 0.0, values)
     values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
     spread = values.std(axis=0)
@@ -85,8 +85,8 @@ def _kernel(values, lower, upper, counts, n_train):
     """
     sq_distances = gaps_of(values, lower, upper)
     sq_distances -= sq_distances.min(axis=-1, keepdims=True)
-    # A tenth of a standard deviation keeps new rows close; twenty rows are as many as
-    # have partners to mix with.
+    # A width of a tenth of a standard deviation keeps new rows close. Twenty rows leave
+    # enough neighbours to mix with.
     width = np.full((*sq_distances.shape[:-1], 1), 0.1)
     while True:
         weights = np.exp(-sq_distances / (2 * width**2))
@@ -214,8 +214,8 @@ def parent_weights(totals, numbers, shares=None):
     values = a @ weights
     missing = np.clip(values, sums.lower, sums.upper) - values
     used = np.where(weights > 0, start, 0.0)
-    # New rows of few parents are copies: where less than an eighth of them would be
-    # left, weights go a part of the way, and the projection of the rows the rest.
+    # New rows of few parents are near-copies. If less than an eighth of the effective
+    # parents remained, the weights approach the sums only partly.
     for way in (1.0, 0.75, 0.5, 0.25, 0.1):
         aim = values + way * missing
         both = counts.stack(replace(sums, coefficients=a, lower=aim, upper=aim))
@@ -228,18 +228,18 @@ def parent_weights(totals, numbers, shares=None):
 
 
 def _nearest(system, near):
-    """Positive weights nearest to others with sums between ends."""
+    """Compute the positive weights nearest to given weights with sums in intervals."""
     limits = np.zeros_like(near), np.full_like(near, np.inf)
     ends = system.lower, system.upper
     return nearest_weights(system.coefficients, *ends, near, *limits, TOL, 60)[0]
 
 
-def choose_seeds(totals, weights, rng):
-    """Choose training rows (n,) that new ones start from, and take their categories of.
+def choose_base_rows(totals, weights, rng):
+    """Choose the base row (n,) of each new row, which also gives the categories.
 
-    Rows that are alike in all that is counted share a cell, of which as many are chosen
-    as is asked for: systematic samples, in the order of the weights, so that chance
-    adds little to what is asked.
+    Training rows with equal counted values share a cell. Each cell yields exactly the
+    requested number of base rows, by systematic sampling in the order of the weights,
+    which adds little variance.
     """
     first, cell = totals.cells
     asked, near, chosen = totals.counts, np.bincount(cell, weights), []
@@ -261,7 +261,7 @@ def choose_seeds(totals, weights, rng):
 
 
 def _contradiction(totals, near, rows, ends, limits):
-    """Write the message of counts that no rows have, with the nearest ones."""
+    """Return the message for infeasible counts, with the nearest feasible counts."""
     asked, rows = totals.counts, csr_array(rows).toarray()
     start = (
         f"No {totals.n} rows with the counts of {' and '.join(totals.counted)} were "
@@ -275,7 +275,7 @@ def _contradiction(totals, near, rows, ends, limits):
     reached = rows @ found
     k = int(np.argmax(np.abs(asked.missing(reached)) * np.r_[0, prices[1:]]))
     return (
-        f"{start}: {asked.asks(k)}, and with the other totals and the constraints the "
-        f"nearest that rows can have is {reached[k]:.10g}. Request this value, or "
-        "leave out one of the totals or constraints."
+        f"{start}: {asked.asks(k)}, but the nearest value that satisfies the other "
+        f"totals and constraints is {reached[k]:.10g}. Request this value, or leave "
+        "out a total or a constraint."
     )

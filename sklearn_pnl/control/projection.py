@@ -1,4 +1,9 @@
-"""Rows moved least into a feasible set, then rounded to the steps of its columns."""
+"""Project rows onto a feasible set, and round them to the resolution of their columns.
+
+``project_rows`` solves one problem for each row. ``nearest_rows`` is the projection
+onto linear constraints and bounds, and ``round_rows`` rounds the projected rows so that
+they remain feasible.
+"""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,39 +20,38 @@ from .rounding import (
     steps_between,
 )
 
-# Rounds in which orders that moved rows break join what is asked of them.
+# Maximal number of projections that add the violated orders as constraints.
 ROUNDS_OF_ORDERS = 5
 
 
 def project_rows(rows, feasible, fixed=False, *, offset=1.0):
-    r"""Move rows least so that they meet equalities, constraints, limits and orders.
+    """Project rows onto equalities, constraints, bounds and orders.
 
-    Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to where it
-    was, with ``m = (x - origin) / ranges + offset``. Rows that satisfy everything stay
-    as they are to the last bit. Cells of the others are rounded to their steps again
-    wherever the row then still has what is asked.
+    Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to its start,
+    with ``m = (x - origin) / ranges + offset``. Feasible rows are returned unchanged.
+    Moved cells are rounded to their resolution if the row remains feasible.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        A missing cell, NaN, stays so; but for those in an equality that is asked for,
-        which has no other value.
+        Missing cells are NaN and remain NaN, except in columns of an equality
+        constraint, which determines their value.
     feasible : FeasibleSet
     fixed : ndarray of bool of shape (n, D), default=False
-        Cells that are held, and freed only where nothing else meets what is asked;
-        so are columns that are constant in the data.
+        Cells that move only if no other cells can satisfy the constraints. Columns that
+        are constant in the data are fixed too.
     offset : float, default=1.0
-        The larger, the less large values are moved before small ones.
+        With a larger offset, large values are moved less before small values.
 
     Returns
     -------
     rows : ndarray of shape (n, D)
     unmet : ndarray of bool of shape (n,)
-        Rows that do not have what is asked; they hold the best try.
+        Mask of the infeasible rows, which hold the best approximation.
     """
     low, high, part = feasible.split_bounds(len(rows))
-    # Limits that cross cannot be met: the lower one, or what is asked, gives way. Nor
-    # can those that no whole number is between.
+    # Crossed bounds, and bounds without an integer between them, cannot be satisfied.
+    # Constraints, or the lower bound, then give way.
     unmet = (low > high).any(axis=1)
     columns = part.columns
     whole = np.flatnonzero(columns.is_whole)
@@ -55,7 +59,7 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     unmet |= (least > most).any(axis=1)
     low = np.minimum(low, high)
     start, asked, wanted = np.asarray(rows, float), part.constraints, low == high
-    # A missing cell has a value where an equality is asked for it.
+    # A missing cell gets a value if an equality constraint contains its column.
     wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
     centre = np.clip(columns.least + columns.ranges / 2, low, high)
     start = np.where(np.isnan(start) & wanted, centre, start)
@@ -64,10 +68,10 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     low, high = (np.where(gaps, start, end) for end in (low, high))
     avoid = (columns.ranges == 0) | fixed
     moved, system = start.copy(), part.system(gaps=gaps)
-    # Rows that have what is asked stay, in order or not.
+    # Feasible rows do not move, even if they violate an order.
     satisfied = ((start >= low) & (start <= high)).all(axis=1)
     satisfied &= ~system.violations(start).any(axis=1)
-    # Cells to be avoided move where nothing else meets what is asked.
+    # Fixed cells move only if no other cells can satisfy the constraints.
     for still in (gaps | avoid, gaps):
         left = np.flatnonzero(~satisfied)
         if not len(left):
@@ -81,16 +85,13 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     is_same = moved == start
     stays = near & is_same | (is_same.all(axis=1) | ~satisfied)[:, None]
     rounded = np.where(stays, moved, rounded)
-    # Integers may not satisfy what other values do.
+    # Rounding to integers may violate a constraint.
     unmet |= system.violations(rounded, inside=False).any(axis=1)
     return np.where(gaps, np.nan, rounded), unmet | ~satisfied
 
 
 def nearest_in_order(start, weights, low, high, gaps, feasible):
-    """Nearest rows (n, D) that keep the orders too where they can.
-
-    And which of them (n,) have what is asked.
-    """
+    """Return the nearest rows, in order if possible, and a mask of feasible rows."""
     rows, satisfied = start.copy(), np.zeros(len(start), bool)
     orders, todo = np.zeros(len(feasible.relations.orders), bool), np.arange(len(start))
     for _ in range(ROUNDS_OF_ORDERS):
@@ -98,7 +99,7 @@ def nearest_in_order(start, weights, low, high, gaps, feasible):
         of_rows = (x[todo] for x in (start, weights))
         moved, ok = nearest_rows(*of_rows, system, low[todo], high[todo])
         ok = ok.all(axis=1)
-        # Where orders leave no room what is asked goes first: such rows stay.
+        # Constraints precede orders: if both conflict, the last rows are returned.
         new = ok | ~orders.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
@@ -110,11 +111,11 @@ def nearest_in_order(start, weights, low, high, gaps, feasible):
 
 
 def round_rows(moved, feasible, low, high, gaps, held):
-    """Round moved rows to their steps, where they then still have what is asked.
+    """Round moved rows to their resolution if the rows remain feasible.
 
-    Rows of whole-number types, which have no other values, are rounded in any case:
-    where that loses what is asked, to the nearest whole numbers that have it, if there
-    are any. Cells that are ``held`` stay.
+    Rows with integer dtypes are always rounded. If rounding makes a row infeasible, the
+    nearest feasible row of integers is used, if there is one. Cells that are ``held``
+    do not change.
     """
     stepped = feasible.columns.steps > 0
     if not stepped.any():
@@ -141,7 +142,7 @@ def round_rows(moved, feasible, low, high, gaps, held):
 
 
 def _on_one_resolution(feasible, moved, low, high, gaps, held):
-    """Round moved rows to the resolution of a feasible, or to steps without one."""
+    """Round moved rows to the resolution of a feasible set, or to its steps."""
     stepped, system = feasible.columns.steps > 0, feasible.system(gaps=gaps)
     ends, grid = (low, high), ()
     if feasible.columns.has_resolution:
@@ -151,13 +152,13 @@ def _on_one_resolution(feasible, moved, low, high, gaps, held):
         stays = held | support.are_atoms(moved)
         ends = (np.where(stays, moved, end) for end in ends)
     rounded = round_to_steps(moved, feasible.columns.steps, system, *ends, *grid)
-    # To the other side where rounding breaks an order; missing cells are in none.
+    # Missing cells belong to no order.
     turned = np.where(gaps, np.nan, rounded)
     round_in_order(turned, feasible.relations)
     rounded = np.where((turned >= low) & (turned <= high), turned, rounded)
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
-        # Columns without steps make up for what rounding the others left.
+        # Columns without resolution compensate the rounding of the other columns.
         before = rounded[off]
         weights = feasible.weights(before, gaps[off] | stepped)
         kept = system.take_rows(off), low[off], high[off]
@@ -167,9 +168,9 @@ def _on_one_resolution(feasible, moved, low, high, gaps, held):
 
 
 def nearest_whole_row(row, system, low, high, feasible):
-    """The nearest row of whole numbers that has what is asked; None if none is found.
+    """Return the nearest feasible row of integers, or None if none is found.
 
-    Other columns are on their steps too, if they can be.
+    Other columns are rounded to their resolution too, if possible.
     """
     unit = np.where(feasible.columns.ranges > 0, feasible.columns.ranges, 1.0)
     asked = system.coefficients, (system.lower, system.upper), (low, high)
@@ -187,14 +188,14 @@ def nearest_whole_row(row, system, low, high, feasible):
             return None
         near = np.where(steps > 0, multiples(near, grid), near)
         if violated(near):
-            # The linear programme leaves a millionth, which other columns take up.
+            # The linear programme is exact to 1e-6; other columns compensate the rest.
             weights = np.where(steps > 0, 0.0, unit**2)[None]
             near = nearest_rows(near[None], weights, system, low[None], high[None])[0][
                 0
             ]
         return None if violated(near) else near
 
-    # Few steps are rounding, and soon found; most whole numbers are near too.
+    # A search over few steps is fast and usually succeeds.
     near = in_steps(row, feasible.columns.steps, 4)
     if near is not None:
         return near
@@ -202,7 +203,7 @@ def nearest_whole_row(row, system, low, high, feasible):
     for reach in (100, 1e6):
         near = in_steps(row, whole, reach)
         if near is not None:
-            # Cents beside them, where these leave room for any.
+            # Round the other columns too if a solution exists.
             cents = in_steps(near, feasible.columns.steps, 4)
             return near if cents is None else cents
     return None
@@ -212,37 +213,37 @@ def nearest_whole_row(row, system, low, high, feasible):
 
 
 def nearest_rows(start, weights, system, low, high):
-    r"""Minimise ``sum (x - start)**2 / weights`` on constraints and limits.
+    """Minimise ``sum (x - start)**2 / weights`` subject to constraints and bounds.
 
     Parameters
     ----------
     start, weights : ndarray of shape (n, D)
-        Cells of weight 0 stay as they are, or go to the nearest limit.
+        Cells of weight 0 do not move, except to the nearest bound.
     system : LinearConstraints
-        Of k constraints of D columns, for all rows or n of them.
+        k constraints on D columns, common to all rows or separate for n rows.
     low, high : ndarray of shape (n, D)
-        Limits of cells; may be infinite.
+        Bounds of cells; may be infinite.
 
     Returns
     -------
     rows : ndarray of shape (n, D)
     satisfied : ndarray of bool of shape (n, k)
-        Equalities to 1e-9 of their scale, inequalities exactly where there is room.
+        Equalities are satisfied to 1e-9 of their scale, inequalities exactly if
+        possible.
     """
     rows = np.clip(start, low, high)
     low, high = (np.where(weights == 0, rows, end) for end in (low, high))
     parts = unrelated_parts(system.coefficients)
-    # Inequalities are aimed at from inside, so that rounding does not cross them; where
-    # there is no room inside, the ends themselves are good enough.
+    # The target lies inside each interval, so that rounding does not cross the ends. If
+    # the interval is too narrow, the ends are used.
     for inside in (True, False):
         missed = system.violations(rows, inside=inside)
-        # One scale per row and part: sums of other units would be met less exactly.
+        # Each part has its own scale, because a common scale loses precision.
         for columns, which in parts:
             off = np.flatnonzero(missed[:, which].any(axis=1))
             if not len(off):
                 continue
-            # In these units weights are about 1; columns that stay have those of the
-            # others.
+            # The units make weights about 1; fixed columns use the largest unit.
             units = np.sqrt(weights[:, columns].max(axis=0))
             units[units == 0] = units.max() or 1.0
             cells, part = np.ix_(off, columns), system.take_rows(off).select(which)
@@ -250,7 +251,7 @@ def nearest_rows(start, weights, system, low, high):
             scaled = (x / units for x in arrays)
             asked = part.coefficients[:, columns] * units, part.lower, part.upper
             moved = _solve(*scaled, *asked, inside)
-            # Of cells that did not move no digit is lost.
+            # Cells that did not move keep all their digits.
             moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
             rows[cells] = np.clip(moved, *arrays[1:3])
     return rows, ~system.violations(rows, inside=False)
@@ -271,10 +272,10 @@ def unrelated_parts(a):
 
 
 def _solve(start, low, high, weights, a, lower, upper, inside):
-    """Rows nearest to ``start`` as measures ``m = r**2 w + r (x - start)``.
+    """Project rows as measures ``m = r**2 w + r (x - start)``.
 
-    With a number r of each row their chi-square divergence from ``r**2 w`` is the
-    distance of the rows.
+    With a number r for each row, the chi-square divergence of the measures from ``r**2
+    w`` equals the distance of the rows.
     """
     sizes = np.abs(a).max(axis=1, initial=0.0)
     sizes[sizes == 0] = 1.0
@@ -283,8 +284,8 @@ def _solve(start, low, high, weights, a, lower, upper, inside):
     w = np.where(weights == 0, np.where(largest > 0, largest, 1.0), weights)
     values = start @ a.T
     missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
-    # The multiplier that each constraint would need alone: measures of about the size
-    # of the moves, whatever the units are, round least.
+    # The multiplier that a single constraint would need. Rounding is smallest if the
+    # measures have about the size of the moves.
     gain = weights @ (a * a).T
     alone = np.abs(missing) / np.where(gain > 0, gain, np.inf)
     outside = np.maximum(low - start, start - high) / w

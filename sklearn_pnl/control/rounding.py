@@ -13,9 +13,9 @@ from .constraints import ALMOST
 
 
 def discretize(rows, binary, relations):
-    """Set cells of two-valued columns and round values to steps, in place.
+    """Set the cells of binary columns and round values to steps, in place.
 
-    Columns that equalities give from discrete ones are computed in the end.
+    Dependent columns are recomputed from the rounded columns.
     """
     columns, before = relations.columns, rows.copy() if relations.near else None
     rows[:, columns.binary] = binary
@@ -30,10 +30,10 @@ def discretize(rows, binary, relations):
     restore(rows, relations)
 
 
-def mend(rows, donors, seeds, cells, relations):
-    """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
+def mend(rows, donors, base_rows, cells, relations):
+    """Reset rows that rounding makes infeasible to the cells (m, D) of their base rows.
 
-    All columns of a relation are reset, since the seeds satisfy it.
+    All columns of a relation are reset, since the base rows satisfy it.
     """
     columns, broken = relations.columns, relations.breaks(rows)
     pivots = relations.pivots[relations.is_dependent]
@@ -43,8 +43,8 @@ def mend(rows, donors, seeds, cells, relations):
     which = np.flatnonzero(broken)
     if len(which):
         c = np.flatnonzero(relations.reset_together)
-        rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
-        donors[which] = seeds[which]
+        rows[np.ix_(which, c)] = cells[np.ix_(base_rows[which], c)]
+        donors[which] = base_rows[which]
 
 
 def round_in_order(rows, relations):
@@ -68,7 +68,7 @@ def restore(rows, relations):
     equalities = relations.equalities
     for k in np.flatnonzero(relations.is_dependent):
         a, pivot = equalities.coefficients[k], relations.pivots[k]
-        # Column by column: a product would round by the number of rows.
+        # A matrix product would round differently for different numbers of rows.
         value = np.full(len(rows), equalities.lower[k])
         for column in np.setdiff1d(np.flatnonzero(a), pivot):
             value -= a[column] * rows[:, column]
@@ -96,30 +96,29 @@ def follow(rows, before, relations):
 
 
 def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
-    """Round cells to multiples of steps so that sums are kept.
+    """Round cells of projected rows to multiples of steps so that sums are kept.
 
-    Of rows that are moved onto constraints; `lines.discretize` rounds all others.
-    Each cell goes to the nearest multiple inside its limits. Then, sum by sum, those
-    with the largest remainders, among those with the coefficients 1 and -1, go one step
-    farther until the sum is inside its interval. Sums with the fewest free columns come
-    first, and their cells are not changed for a later one.
+    Each cell is rounded to the nearest multiple within its bounds. Then, sum by sum,
+    the cells with the largest remainders and coefficients 1 or -1 move one step further
+    until the sum is inside its interval. Sums with the fewest free columns come first,
+    and their cells are not changed for a later sum.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
     steps : ndarray of shape (D,)
-        0 for columns without.
+        0 for columns without steps.
     system : LinearConstraints
     low, high : ndarray of shape (n, D)
-        Limits. A cell whose limits have no multiple between them is not rounded.
+        Bounds. A cell without a multiple between its bounds is not rounded.
     widths, origins : ndarray of shape (D,) or float
-        Distance and least one of the multiples that cells have, in steps.
+        Distance and origin of the allowed multiples, in steps.
 
     Returns
     -------
     rows : ndarray of shape (n, D)
-        Sums whose cells are settled already, or have other units, may be off; those
-        asked for a value between two multiples are at the nearest.
+        Sums whose cells are all settled, or have different units, may be missed. A sum
+        that requires a value between two multiples has the nearest multiple.
     """
     columns = np.flatnonzero(steps)
     widths, origins = (
@@ -131,7 +130,7 @@ def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
     on_steps, settled = least <= most, least >= most
     counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
     a = system.coefficients[:, columns] * unit
-    # Sums of steps alone; always the one with the fewest free columns next.
+    # Sums of columns with a resolution; the sum with the fewest free columns is next.
     left = np.flatnonzero(~system.coefficients[:, steps == 0].any(axis=1)).tolist()
     while left:
         free = ~settled.all(axis=0)
@@ -157,10 +156,9 @@ def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
 
 
 def _largest_remainders(exact, counts, least, most, settled, weights, missing):
-    """Whole numbers (n, c) whose weighted sums (n,) change by what is missing.
+    """Return integers (n, c) whose weighted sums (n,) change by the missing amounts.
 
-    Cells of weight 1 or -1 do it; others are too coarse. What is out of reach of a
-    few steps a cell is no rounding.
+    Only cells of weight 1 or -1 change, by a few steps each.
     """
     for _ in range(8):
         if not missing.any():
@@ -182,21 +180,22 @@ def _largest_remainders(exact, counts, least, most, settled, weights, missing):
 
 
 def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
-    """Values (n, D) on the steps of their columns, some steps apart from an origin."""
+    """Round values (n, D) to the steps of their columns."""
     places = (values / steps - origins) / widths
     return multiples(origins + widths * to(places), steps)
 
 
 def steps_between(low, high, steps):
-    """Least and most numbers of steps (n, D) within limits; crossed if there are none.
+    """Return the least and the largest number of steps (n, D) within bounds.
 
-    Steps may be missed by rounding.
+    The least number exceeds the largest if there is none. Bounds have a tolerance for
+    rounding.
     """
     return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
 
 
 def least_change(lower, upper):
-    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
+    """Return the integers nearest to 0 in intervals; the middle if there are none."""
     low, high = steps_between(lower, upper, 1)
     is_empty = low > high
     low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
@@ -204,13 +203,13 @@ def least_change(lower, upper):
 
 
 def off_steps(values, steps):
-    """How far values (n, D) are from the steps of their columns, as shares of these."""
+    """Compute the distances of values (n, D) from multiples of the steps, in steps."""
     places = values / steps
     return np.abs(places - np.rint(places))
 
 
 def multiples(counts, steps):
-    """Multiples of steps, to the nearest float of their decimals."""
+    """Compute multiples of steps, rounded to the float nearest to their decimals."""
     inverse = np.maximum(np.rint(1 / steps), 1)
     is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
     return np.where(is_fraction, counts / inverse, counts * steps)

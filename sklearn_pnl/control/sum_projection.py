@@ -9,13 +9,13 @@ For given multipliers ``u`` of the sums the rows are projections, each on its ow
 function of the multipliers. Its Hessian is the Schur complement
 ``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that are free to
 move and the constraints A that are active. A linear programme on the sums of the rows
-tells contradictions before.
+finds contradictions before the minimisation.
 
-Rows on steps are rounded each on its own; then those nearest to another step take it
-until the sums hold. Sums that no such step of a row changes alone are refused.
+Each row is rounded to its resolution. Then the rows nearest to another multiple move
+by a step until the sums are exact.
 
 J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 1992,
-has the distance.
+introduce the distance.
 """
 
 from copy import copy
@@ -32,9 +32,10 @@ from .equalities import echelon
 from .projection import ROUNDS_OF_ORDERS, nearest_rows, nearest_whole_row, round_rows
 from .rounding import least_change, off_steps, on_steps
 
-# Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
+# The search stops after this number of rows in turn that cannot change a sum, since
+# each row takes milliseconds.
 _IN_VAIN = 50
-# Cells up to which a linear programme on distinct rows takes seconds.
+# With more cells, a linear programme on distinct rows takes more than seconds.
 _MOST_CELLS = 100_000
 
 
@@ -42,51 +43,51 @@ class Sums(LinearConstraints):
     """Constraints on the sum of all rows."""
 
     def of(self, rows):
-        """Sums (k,) over rows (n, D), without what is missing."""
+        """Compute the sums (k,) over rows (n, D), without missing cells."""
         return self.coefficients @ np.nansum(rows, axis=0)
 
     def sizes(self, rows):
-        """Sums (k,) of absolute terms."""
+        """Compute the sums (k,) of absolute terms."""
         terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
         return np.maximum(terms, np.finfo(float).tiny)
 
     def share_missed(self, rows):
-        """What is missed, as a share of the sum of absolute terms."""
+        """Compute the residuals as shares of the sums of absolute terms."""
         with np.errstate(over="ignore"):
             return np.abs(self.missing(self.of(rows))) / self.sizes(rows)
 
     def tolerance(self, precision):
-        """Largest share: 1e-9, and the rounding of the types of columns (D,)."""
+        """Return the tolerance of shares: 1e-9, and the rounding of dtypes."""
         used = self.coefficients.any(axis=0)
         return TOL + 4 * precision[used].max(initial=0)
 
 
 def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=1.0):
-    """Move rows to sums over all of them, least in the chi-square distance.
+    """Project rows onto sums over all of them, in the chi-square distance.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        Missing cells are NaN and stay so.
+        Missing cells are NaN and remain NaN.
     sums : Sums
     feasible : FeasibleSet
-        What each row is to satisfy. Orders give way where nothing else has the sums.
+        The constraints of each row. Orders may be violated if the sums require it.
     fixed, avoid : ndarray of bool of shape (n, D) or (D,), default=False
-        Cells that do not move, and those that do only where nothing else has the sums;
-        so do columns that are constant in the data.
+        Fixed cells do not move. Cells in ``avoid``, and columns that are constant in
+        the data, move only if the sums require it.
     offset : float, default=1.0
-        The larger, the less large values are moved before small ones.
+        With a larger offset, large values are moved less before small values.
 
     Returns
     -------
     ndarray of shape (n, D)
-        On the steps of their columns, where these allow for the sums.
+        Values are rounded to the resolution of their columns if the sums allow for it.
 
     Raises
     ------
     Infeasibility
-        If sums are missed by more than 1e-9 of their absolute terms, and the rounding
-        of the types: with what is reached.
+        If a sum is missed by more than 1e-9 of its absolute terms and the rounding of
+        dtypes. The message states which sums can be reached.
     """
     fixed = fixed | np.isnan(rows)
     avoid = fixed | avoid | (feasible.columns.ranges == 0)
@@ -98,7 +99,7 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
     else:
         raise problem.explain(moved)
     moved = problem.rounded(problem.in_order(moved))
-    # Columns without steps make up for rounding; else all but those of whole numbers.
+    # Columns without resolution, or else all non-integer columns, compensate rounding.
     for stays in (feasible.columns.steps > 0, feasible.columns.is_whole):
         if not problem.is_feasible(moved):
             moved = problem.holding(moved, stays).solve()
@@ -108,7 +109,7 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
 
 
 class _Problem:
-    """Rows (n, D) to be moved, and what they keep."""
+    """Rows (n, D) to be moved, their bounds, weights and constraints."""
 
     def __init__(self, rows, sums, feasible, still, offset):
         self.gaps, self.sums = np.isnan(rows), sums
@@ -124,12 +125,12 @@ class _Problem:
         self.tol = sums.tolerance(feasible.columns.table.precision)
 
     def keeps(self, rows):
-        """Which rows (n,) are within their limits and have what each keeps."""
+        """Return the mask (n,) of the rows within their bounds and constraints."""
         inside = (rows >= self.low) & (rows <= self.high)
         return inside.all(axis=1) & ~self.system.violations(rows).any(axis=1)
 
     def is_feasible(self, rows):
-        """Whether rows have the sums, and each what it keeps."""
+        """Check whether rows have the sums and satisfy the constraints of each row."""
         summed = self.sums.share_missed(rows) <= self.tol
         return bool(summed.all() and self.keeps(rows).all())
 
@@ -145,7 +146,7 @@ class _Problem:
         return held
 
     def solve(self):
-        """Rows nearest to the start on the sums; the start if there are none."""
+        """Project the start onto the sums, or return it if they are infeasible."""
         program = self.program()
         if program.excludes(program.kinds):
             return self.start
@@ -155,7 +156,7 @@ class _Problem:
         return minimise(dual, 1e-3 * TOL, 100).point[0]
 
     def jacobian(self, rows):
-        """How sums (k, k) change with their multipliers, with what is active now."""
+        """Compute the derivatives (k, k) of the sums in their multipliers."""
         t, a = self.sums.coefficients, self.system.coefficients
         weights = self.weights * ((rows > self.low) & (rows < self.high))
         jacobian = (t * weights.sum(axis=0)) @ t.T
@@ -175,7 +176,7 @@ class _Problem:
         return jacobian
 
     def in_order(self, moved):
-        """Rows with the orders that they break as constraints, if sums allow for it."""
+        """Solve with violated orders as constraints, if the sums allow for it."""
         orders = np.zeros(len(self.set.relations.orders), bool)
         for _ in range(ROUNDS_OF_ORDERS):
             broken = orders | self.set.relations.disorders(moved, self.gaps).any(axis=0)
@@ -193,7 +194,7 @@ class _Problem:
     # --- columns on steps -----------------------------------------------------------
 
     def rounded(self, moved):
-        """Rows on their steps, each on its own, then a step more until sums hold."""
+        """Round each row to its resolution, then move rows by steps to the sums."""
         for part in self.set.resolutions():
             self.set = part
             rows = self.rounded_once(moved)
@@ -202,15 +203,15 @@ class _Problem:
         return rows
 
     def rounded_once(self, moved):
-        """Rows on the resolution of their set, or on their steps without one."""
+        """Round rows to the resolution of the feasible set, or to its steps."""
         held = self.weights == 0
         rows = round_rows(moved, self.set, self.low, self.high, self.gaps, held)
-        # Rows that rounding makes infeasible start as they came.
+        # Rows that rounding makes infeasible are not rounded.
         start = np.where(self.keeps(rows)[:, None], rows, self.start)
         moves = self.unit_moves()
         changes = moves @ self.sums.coefficients.T
         order = np.argsort(np.count_nonzero(changes, axis=0), kind="stable")
-        # A sum that is seen to first may leave no room for another.
+        # An earlier sum may leave no room for a later sum: try both orders.
         for turn in (order, order[::-1]):
             rows = self.stepped(turn, moves, changes, start.copy(), moved)
             if (self.sums.share_missed(rows) <= self.tol).all():
@@ -218,10 +219,10 @@ class _Problem:
         return rows
 
     def stepped(self, turn, moves, changes, rows, moved):
-        """Rows, in place, with one sum after the other."""
+        """Correct one sum after the other, in place, and return the rows."""
         done = []
         for k in turn:
-            # Moves that leave the sums alone that were seen to.
+            # A usable move does not change the sums that are done.
             usable = (changes[:, k] != 0) & ~changes[:, done].any(axis=1)
             if usable.any():
                 size = np.where(usable, np.abs(changes[:, k]), np.inf)
@@ -233,10 +234,10 @@ class _Problem:
         return rows
 
     def unit_moves(self):
-        """Moves (m, D) by one step in each free column, and in those that follow."""
+        """Return moves (m, D) by a step in a free column and its dependent columns."""
         steps, kept = self.set.columns.sizes, self.set.system()
         a = kept.coefficients[kept.is_equality]
-        # Columns without steps follow from the others, then those without sums.
+        # Prefer dependent columns without resolution, then columns without sums.
         is_summed = self.sums.coefficients.any(axis=0)
         ranks = np.where(steps == 0, 0, np.where(is_summed, 2, 1))
         basis, pivots = echelon(a, np.ones(len(steps)), ranks)
@@ -248,9 +249,10 @@ class _Problem:
         return moves[(off <= ALMOST).all(axis=1)]
 
     def step_to(self, k, move, change, rows, moved):
-        """Move, in place, as many rows as sum k lacks, at most a step each.
+        """Move rows by at most a step each, in place, until sum k is reached.
 
-        Those that move least; there may be too few of them.
+        The rows that move least are chosen. If too few rows can move, the sum is
+        missed.
         """
         ends = self.sums.lower, self.sums.upper
         lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
@@ -268,10 +270,11 @@ class _Problem:
         rows[nearest] = trial[nearest]
 
     def row_by_row(self, k, done, rows):
-        """Have rows, in place, take up what sum k lacks, one after the other.
+        """Change one row after the other, in place, until sum k is reached.
 
-        The nearest whole numbers with a part of it, which leave the sums alone that
-        were seen to; for rows that are at a limit or that no move of all rows suits.
+        Each row is replaced by the nearest row of integers that has a part of the
+        missing sum and does not change the sums in ``done``. This method serves rows at
+        a bound, and rows for which no unit move is feasible.
         """
         steps, sums = self.set.columns.steps, self.sums.coefficients
         finest = np.abs(sums[k] * steps)
@@ -281,7 +284,7 @@ class _Problem:
             lack = self.sums.missing(self.sums.of(rows))[k]
             if abs(lack) < finest * (1 - ALMOST) or in_vain == _IN_VAIN:
                 return
-            # Its share of what is left; or at least something.
+            # Try the share of this row first, then the smallest change.
             parts = dict.fromkeys([max(finest, abs(lack) / (len(rows) - i)), finest])
             found = (self.taken_up(k, done, rows, i, lack, part) for part in parts)
             near = next((row for row in found if row is not None), None)
@@ -290,9 +293,9 @@ class _Problem:
                 rows[i] = near
 
     def taken_up(self, k, done, rows, i, lack, least):
-        """The whole row nearest to row i with at least so much of what sum k lacks."""
+        """Return the nearest integer row with at least ``least`` of the missing sum."""
         sums, row = self.sums.coefficients, rows[i]
-        # A sum of steps may be another float than what is asked.
+        # A sum of multiples may differ from the request by rounding.
         ends = np.sign(lack) * np.array([least, abs(lack) + ALMOST * least])
         part = sums[k] @ row + np.sort(ends)
         others = sums[done] @ row
@@ -358,7 +361,7 @@ class _Problem:
         )
 
     def explain(self, rows):
-        """The error of a row that is infeasible, or of a sum that is out of reach."""
+        """Return the error of an infeasible row, or of a sum that cannot be reached."""
         kept = self.system, self.low, self.high
         alone, satisfied = nearest_rows(self.start, self.weights, *kept)
         if not satisfied.all():
@@ -382,7 +385,7 @@ class _Problem:
         )
 
     def not_found(self, rows):
-        """The error of sums that the rows miss, though nothing excludes them."""
+        """Return the error of sums that were not found, but may be feasible."""
         sums = self.sums
         missed = np.flatnonzero(sums.share_missed(rows) > self.tol)
         if not len(missed) or not self.keeps(rows).all():
@@ -407,9 +410,10 @@ class _Problem:
         return f"{sums.names[k].removeprefix('the ')} is {asked}"
 
     def interval(self, found):
-        """Advise an interval that contains sums which can be reached, by number.
+        """Advise an interval that contains the sums that can be reached.
 
-        Nothing if requests are intervals already, or if more than half would be needed.
+        The advice is empty if requests are intervals already, or if the interval would
+        be wider than half of the request.
         """
         share = 0.0
         for k, value in found.items():
@@ -427,7 +431,7 @@ class _Problem:
 class _SumDual(IntervalDual):
     """The dual of sums over all rows: one problem, whose point is the rows (1, n, D).
 
-    Multipliers are scaled such that the Hessian has a diagonal of at most 1.
+    Multipliers are scaled so that the Hessian has a diagonal of at most 1.
     """
 
     def __init__(self, problem):
@@ -456,7 +460,7 @@ class _SumDual(IntervalDual):
         start, weights = problem.start, problem.weights
         kept = problem.system, problem.low, problem.high
         moved, ok = nearest_rows(start + weights * (y[0] @ self.t), weights, *kept)
-        # Sums are compared with those of the start, so that digits are not lost.
+        # Differences from the sums of the start preserve digits.
         away = moved - start
         squares = away**2 / np.where(weights > 0, 2 * weights, np.inf)
         priced = self.priced(y, rows)[0] - y[0] * self.start_sums

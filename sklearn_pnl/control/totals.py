@@ -504,14 +504,14 @@ class Totals:
         a = self.sums.coefficients / np.where(self.is_mean, present, 1.0)
         return replace(self.sums, coefficients=a)
 
-    def achieved(self, rows, seeds):
+    def achieved(self, rows, base_rows):
         """Return the achieved values and the residuals of all requested totals.
 
         Parameters
         ----------
         rows : ndarray of shape (n, D)
             Numeric values; NaN adds nothing.
-        seeds : ndarray of int of shape (n,)
+        base_rows : ndarray of int of shape (n,)
             Base row of each new row, from which the new row takes its categories.
 
         Returns
@@ -522,7 +522,7 @@ class Totals:
         """
         sums, counts = self.sums_of(rows), self.counts.select(slice(1, None))
         of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
-        terms = counts.coefficients[:, seeds]
+        terms = counts.coefficients[:, base_rows]
         n_rows, size = terms.sum(axis=1), abs(terms).sum(axis=1)
         missed = np.abs(counts.missing(n_rows))
         # Sums of decimals have rounding errors.

@@ -10,13 +10,13 @@ _TINY = np.finfo(float).tiny
 
 
 def effective_size(weights):
-    """Kish's effective number of rows, ``(sum w)^2 / sum w^2``."""
+    """Compute Kish's effective number of rows, ``(sum w)^2 / sum w^2``."""
     squares = float(np.sum(weights**2))
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
-    """Weights with sums between ends, nearest to given ones in the sense of KL.
+    """Compute the weights nearest to given weights, in KL divergence, with given sums.
 
     Parameters
     ----------
@@ -24,16 +24,16 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     lower, upper : ndarray of shape (c,)
     design, floor, ceiling : ndarray of shape (n,)
     tol : float
-        Wanted residual of a sum, as a share of the sum of its absolute terms.
+        Tolerance of a sum, as a share of the sum of its absolute terms.
     max_iter : int
 
     Returns
     -------
     weights : ndarray of shape (n,)
-        Those that were reached, if none have all sums.
+        The last iterate, if no weights have all sums.
     n_iter : int
     """
-    # Where terms of one sign are to sum to 0, their rows have no weight.
+    # If terms of one sign must sum to 0, their rows have no weight.
     closed = (upper == 0) & ((terms < 0).sum(axis=1) == 0)
     closed |= (lower == 0) & ((terms > 0).sum(axis=1) == 0)
     is_open = (terms[closed] != 0).sum(axis=0) == 0
@@ -43,8 +43,8 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
         return weights, n_iter
     terms, near = terms[:, used], design[used]
     floor, ceiling = floor[used], ceiling[used]
-    # The projection judges a sum by where it starts too, which may be far from it: it
-    # starts again from weights that are nearer.
+    # The tolerance of the projection depends on its start. Restarts from nearer weights
+    # make the sums exact.
     for _ in range(4):
         result = linear_projection(
             near[None],

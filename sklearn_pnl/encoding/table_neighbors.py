@@ -1,9 +1,9 @@
-"""Search for near rows of tables, and which rows may be mixed with each other.
+"""Search for near rows of tables, and restrict which rows may be mixed.
 
 ``RowSearch`` measures distances in columns divided by their local spread, with
 categories. ``strata_of`` and ``separate_levels`` restrict the neighbours to rows with
-the same missing cells, groups and deciding categories. ``n_partners`` is the default of
-``k_neighbors``.
+the same missing cells, groups and deciding categories. ``default_k_neighbors`` is the
+default of ``k_neighbors``.
 """
 
 from functools import cached_property
@@ -20,12 +20,12 @@ from .neighbors import PointSearch
 MOST_COLUMNS = 500
 
 
-def n_partners(m):
-    """Default number of partners of each of m rows: a third of them, at most 10.
+def default_k_neighbors(m):
+    """Return the default number of neighbours for a class with m rows.
 
-    With ten partners a row of a small class of two clusters would have some in the
-    other one. Of fewer than 18 rows they are 7: with 4 or 6 of 8 to 12 rows learners
-    ranked worse.
+    The default is a third of the rows, at most 10, and 7 for fewer than 18 rows. More
+    neighbours would mix the clusters of a small class; with 4 or 6 neighbours,
+    classifiers ranked worse.
     """
     return min(10, m // 3) if m >= 18 else min(7, m)
 
@@ -92,12 +92,12 @@ class RowSearch:
         return self._scales[1]
 
     def nearest(self, rows, k, among=None, n_jobs=None):
-        """Numbers (len(rows), k) of the training rows nearest to some of them."""
+        """Return the indices of the k training rows nearest to each given row."""
         return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
 
 
 class SparseRowSearch(RowSearch):
-    """:class:`RowSearch` of sparse rows (m, D)."""
+    """Variant of :class:`RowSearch` for sparse rows (m, D)."""
 
     def __init__(self, cells, binary):
         # One number for each row, the same only in copies.
@@ -113,15 +113,15 @@ class SparseRowSearch(RowSearch):
 
 
 def _local_spread(points):
-    """Mean absolute difference (D,) between near points (m, D), the least being 1.
+    """Compute the mean absolute difference (D,) of near points, the least being 1.
 
     The mean is over the first 256 points and their neighbours.
     """
     first = points[:256]
-    k = min(n_partners(len(points)), len(points) - 1)
+    k = min(default_k_neighbors(len(points)), len(points) - 1)
     near = PointSearch(points).nearest(first, k + 1)[:, 1:]
     spread = sum(np.abs(first - points[column]).mean(axis=0) for column in near.T) / k
-    # Near rows may agree in a column in which others differ.
+    # All near rows may have the same value in a column.
     spread = np.maximum(spread, 1e-3)
     return spread / spread.min()
 
@@ -129,13 +129,11 @@ def _local_spread(points):
 def strata_of(cells, tied, k, groups=None, levels=None):
     """Group rows by missing cells: ``strata`` of a :class:`Request`.
 
-    Pairs of rows and their partners, the same array twice where rows are mixed among
-    themselves.
-
-    Rows with the same cells missing, where there are more than ``k`` of them, and
-    within ``groups`` (m,) and ``levels`` (m,); other rows are mixed with those of their
-    group and level that have all of their tied columns. Rows of level -1 are mixed with
-    all levels of their group.
+    Each pair contains rows and their possible neighbours. Rows with the same missing
+    cells form a stratum if there are more than ``k`` of them within ``groups`` (m,) and
+    ``levels`` (m,). Other rows are mixed with rows of their group and level that have
+    all of their tied columns. Rows of level -1 are mixed with all levels of their
+    group.
     """
     missing = np.isnan(cells)
     if groups is None and levels is None and not missing.any():
@@ -164,12 +162,12 @@ def strata_of(cells, tied, k, groups=None, levels=None):
 def separate_levels(rows, labels, relations, k):
     """Return the level (m,) of each row in the columns that decide a numeric column.
 
-    Rows of different levels are not mixed: the petals of two species, with the species
-    of one of them, are those of no flower. A category, or a block of binary columns,
-    decides a numeric column if at most a tenth of its variance is within the levels.
-    Only levels with more than ``k / 2`` rows count, so that this is not by chance. The
-    level of other rows is -1. The result is None if no column decides another one, or
-    with more than 500 columns.
+    Rows of different levels are not mixed. For example, a mixture of the petals of two
+    species, with the species of one parent, would fit no flower. A category, or a block
+    of binary columns, decides a numeric column if at most a tenth of its variance is
+    within the levels. Only levels with more than ``k / 2`` rows count, which excludes
+    coincidences. The level of other rows is -1. The result is None if no column decides
+    another column, or with more than 500 columns.
     """
     has_keys = labels is not None or relations.columns.binary.any()
     if rows.shape[1] > MOST_COLUMNS or not has_keys:
@@ -196,13 +194,13 @@ def separate_levels(rows, labels, relations, k):
 
 
 def _frequent(level, least):
-    """Levels (m,) that more than ``least`` rows have; -1 for other levels."""
+    """Return the levels (m,) that more than ``least`` rows have, and -1 elsewhere."""
     size = np.bincount(level[level >= 0], minlength=1)
     return np.where((level >= 0) & (size[level] > least), level, -1)
 
 
 def _share_within(level, numeric):
-    """Least share of the variance of numeric columns (m, D) that is within levels."""
+    """Compute the least share of a column's variance that is within levels."""
     numeric, level = numeric[level >= 0], level[level >= 0]
     if not level.size or not numeric.shape[1] or level.min() == level.max():
         return 1.0

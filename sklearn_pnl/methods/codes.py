@@ -46,7 +46,7 @@ from ..encoding.manifolds import (
     as_local_manifold,
 )
 from ..encoding.neighbors import TrainingRows
-from ..encoding.table_neighbors import n_partners, strata_of
+from ..encoding.table_neighbors import default_k_neighbors, strata_of
 from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper
@@ -303,7 +303,7 @@ class Codes(ObjectsByName, BaseEstimator):
         if k_neighbors == "auto":
             # The mean of many rows would be smoother than the data.
             m = len(table)
-            k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
+            k_neighbors = min(5, m) if draws.looks_up else default_k_neighbors(m)
         k = clip_neighbors(k_neighbors, len(table), not draws.looks_up, table.data_name)
         if groups is not None and draws.looks_up:
             raise ValueError(

@@ -32,7 +32,7 @@ _DENSITY = InstanceWith(["fit", "sample"])
 
 
 @dataclass(frozen=True)
-class Drawn:
+class NewCodes:
     """New codes, and the training rows with which the codes are decoded.
 
     Attributes
@@ -95,7 +95,7 @@ class Draws(BaseEstimator):
         def with_nearest(rows):
             codes = draw(rows)
             near = training.nearest(codes, k, n_jobs=request.n_jobs)
-            return Drawn(codes, near, np.full(near.shape, 1 / k))
+            return NewCodes(codes, near, np.full(near.shape, 1 / k))
 
         return with_nearest
 
@@ -178,17 +178,17 @@ class MixupDraws(Draws):
 
         def between(rows):
             pair = pairs[rows]
-            parents = np.column_stack([pair.seeds, pair.partners])
+            parents = np.column_stack([pair.base_rows, pair.second])
             t = pair.position[:, None]
-            codes_i = take(codes, pair.seeds)
-            difference = take(codes, pair.partners) - codes_i
+            codes_i = take(codes, pair.base_rows)
+            difference = take(codes, pair.second) - codes_i
             mixed = codes_i + floats_like(t, codes) * difference
             if self.noise > 0:
                 weights = zero_sum_weights(pair, self.noise, codes.shape[0], rng)
                 # Without noise, zeros that both parents share stay 0.
                 differs = cast(difference != 0, mixed.dtype)
                 mixed += differs * combined(weights, codes)
-            return Drawn(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
+            return NewCodes(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
 
         return between
 

@@ -34,7 +34,7 @@ from ..control.rounding import discretize, mend
 from ..encoding.table_neighbors import (
     RowSearch,
     SparseRowSearch,
-    n_partners,
+    default_k_neighbors,
     separate_levels,
     strata_of,
 )
@@ -144,7 +144,7 @@ class Lines(BaseEstimator):
         source : LineSource
         """
         m = len(table)
-        k = n_partners(m) if k_neighbors == "auto" else k_neighbors
+        k = default_k_neighbors(m) if k_neighbors == "auto" else k_neighbors
         k = clip_neighbors(k, m, True, table.data_name)
         if table.sparse_rows is not None and not (
             relations.has_relations or relations.columns.atoms or table.has_missing
@@ -273,13 +273,13 @@ class LineSource(Source):
         for rows in slices(request.n_samples, size):
             batch = parents[rows]
             numbers, donors = self.mix(batch, rng, coins)
-            pairs = np.column_stack([batch.seeds, batch.partners])
+            pairs = np.column_stack([batch.base_rows, batch.second])
             t = batch.position[:, None]
             yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
 
     def mix(self, parents, rng, coins):
         """Return new rows (n, D), and the donor (n,) of the categories of each row."""
-        relations, i, j = self.relations, parents.seeds, parents.partners
+        relations, i, j = self.relations, parents.base_rows, parents.second
         donors, from_j = self._donors(parents, coins)
         mixed, difference = self.rows[i], self.rows[j]
         difference -= mixed
@@ -309,7 +309,7 @@ class LineSource(Source):
 
     def _donors(self, parents, coins):
         """Return donors (n,) of the categories, and the blocks (n, b) that j gives."""
-        i, j = parents.seeds, parents.partners
+        i, j = parents.base_rows, parents.second
         n_blocks = self.relations.blocks.max(initial=-1) + 1
         if parents.mutual is None:
             return i.copy(), np.zeros((len(i), n_blocks), bool)
@@ -367,7 +367,7 @@ class LineSource(Source):
         relations = self.relations
         low, high = relations.columns.low, relations.columns.high
         if self.limits is not None:
-            low, high = self.limits[:, parents.seeds]
+            low, high = self.limits[:, parents.base_rows]
         if not self.reflects:
             # With one factor per row, the row stays an affine combination.
             s = _room(mixed, noise, None, None, relations.ordered, slice(None))
@@ -376,7 +376,7 @@ class LineSource(Source):
             agreed = difference == 0
             agreed[:, relations.in_equality] = False
             if self.absent is not None:
-                i, j = parents.seeds, parents.partners
+                i, j = parents.base_rows, parents.second
                 agreed &= self.absent[i] == self.absent[j]
             if agreed.any():
                 noise[agreed] = 0
@@ -417,7 +417,7 @@ class SparseLineSource(LineSource):
 
     def mix(self, parents, rng, coins):
         """Return new sparse rows (n, D), and the donor (n,) of each row."""
-        relations, i, j = self.relations, parents.seeds, parents.partners
+        relations, i, j = self.relations, parents.base_rows, parents.second
         donors, from_j = self._donors(parents, coins)
         mixed = self.rows[i]
         difference = self.rows[j] - mixed
@@ -574,7 +574,7 @@ def zero_sum_weights(parents, noise, m, rng):
     its k neighbours from their mean. Its covariance is k / 2 times the mean, over all
     pairs of these rows, of the outer product of their difference.
     """
-    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
     z = rng.standard_normal((n, k + 1))
     z -= z.mean(axis=1, keepdims=True)
     z *= noise * np.sqrt(2 / k)

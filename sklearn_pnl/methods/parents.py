@@ -14,7 +14,7 @@ class Parents:
 
     Attributes
     ----------
-    seeds, partners : ndarray of int of shape (n,)
+    base_rows, second : ndarray of int of shape (n,)
         The base row i and the second parent j of each new row.
     position : ndarray of shape (n,)
         The position t between the parents, from 0 at the base row to 1 at the second
@@ -29,8 +29,8 @@ class Parents:
         frequencies of rare values.
     """
 
-    seeds: np.ndarray
-    partners: np.ndarray
+    base_rows: np.ndarray
+    second: np.ndarray
     position: np.ndarray
     neighbors: np.ndarray
     source: np.ndarray
@@ -38,7 +38,7 @@ class Parents:
 
     def __getitem__(self, rows):
         mutual = None if self.mutual is None else self.mutual[rows]
-        drawn = self.seeds[rows], self.partners[rows], self.position[rows]
+        drawn = self.base_rows[rows], self.second[rows], self.position[rows]
         return Parents(*drawn, self.neighbors, self.source[rows], mutual)
 
 
@@ -60,22 +60,22 @@ def choose_parents(search, request, rng, n_candidates=None):
     parents : Parents
     """
     n, m = request.n_samples, search.rows.shape[0]
-    seeds, shares = request.seeds, request.shares
-    if seeds is None:
+    base_rows, shares = request.base_rows, request.shares
+    if base_rows is None:
         p = None if shares is None else shares / shares.sum()
-        seeds = rng.choice(m, size=n, p=p)
+        base_rows = rng.choice(m, size=n, p=p)
     among = None
     if n_candidates is not None and n_candidates < m:
         among = rng.choice(m, n_candidates, replace=False)
     k = max(1, min(request.n_neighbors, m - 1))
     near = _Neighbors(search, k, among, request, rng)
-    neighbors, source = near.of(seeds)
-    partners = neighbors[source, 1 + rng.randint(k, size=n)]
+    neighbors, source = near.of(base_rows)
+    second = neighbors[source, 1 + rng.randint(k, size=n)]
     position = rng.uniform(size=n)
-    if request.seeds is not None:
+    if request.base_rows is not None:
         position /= 2
-    is_mutual = near.are_mutual(seeds, partners) if request.mutual else None
-    return Parents(seeds, partners, position, neighbors, source, is_mutual)
+    is_mutual = near.are_mutual(base_rows, second) if request.mutual else None
+    return Parents(base_rows, second, position, neighbors, source, is_mutual)
 
 
 class _Neighbors:
@@ -115,19 +115,19 @@ class _Neighbors:
         row, the only candidate is repeated, or the row itself.
         """
         k, n = self.k, self.m if among is None else len(among)
-        n_partners = max(0, min(k, n - 1))
-        if n_partners == 0:
+        n_near = max(0, min(k, n - 1))
+        if n_near == 0:
             only = rows if among is None or not len(among) else among
             return np.full((len(rows), k), only[:, None])
-        near = self.search.nearest(rows, n_partners + 1, among, self.n_jobs)
+        near = self.search.nearest(rows, n_near + 1, among, self.n_jobs)
         # Drop the row itself. If it is not in the list, because copies rank before it
         # or it is no candidate, drop the farthest row.
         itself = near == rows[:, None]
         itself[~itself.any(axis=1), -1] = True
-        near = near[~itself].reshape(len(rows), n_partners)
-        if among is None and n_partners == k:
+        near = near[~itself].reshape(len(rows), n_near)
+        if among is None and n_near == k:
             near = self._shuffle_ties(rows, near)
-        return near if n_partners == k else near[:, np.arange(k) % n_partners]
+        return near if n_near == k else near[:, np.arange(k) % n_near]
 
     def _shuffle_ties(self, rows, near):
         """Choose neighbours at random among more than k copies of a row.
@@ -154,14 +154,14 @@ class _Neighbors:
             near[i] = members[(members.searchsorted(rows[i]) + ahead) % len(members)]
         return near
 
-    def are_mutual(self, seeds, partners):
+    def are_mutual(self, base_rows, second):
         """Return the mask (n,) of base rows that are near their second parents.
 
         Rows outside a sample of candidates count as neighbours.
         """
-        neighbors, source = self.of(partners)
-        near = (neighbors[source, 1:] == seeds[:, None]).any(axis=1)
-        near |= seeds == partners
+        neighbors, source = self.of(second)
+        near = (neighbors[source, 1:] == base_rows[:, None]).any(axis=1)
+        near |= base_rows == second
         if self.among is not None:
-            near |= ~np.isin(seeds, self.among)
+            near |= ~np.isin(base_rows, self.among)
         return near

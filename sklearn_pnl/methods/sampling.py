@@ -22,7 +22,7 @@ from .._utils.blocks import cut
 from .._utils.validation import warn_user
 from ..control.audit import Infeasibility, audit_rows, explain_infeasible, report_of
 from ..control.base_rows import (
-    choose_seeds,
+    choose_base_rows,
     condition_weights,
     in_spreads,
     matched,
@@ -81,14 +81,14 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
 
 @dataclass(frozen=True)
 class FittedRows:
-    """Training rows that a method was fitted to, and new rows like them.
+    """A method fitted to training rows, from which new rows are sampled.
 
     Attributes
     ----------
-    source : object
-        What the method made of them.
+    source : Source
+        The source that the ``fit`` of the method returned.
     table : Table
-        Without its rows.
+        The columns of the training rows, without the rows.
     n_jobs : int or None
     caller : str
     """
@@ -110,7 +110,7 @@ class FittedRows:
         reports=False,
         shares=None,
     ):
-        """``n_samples`` new rows as a batch, and a report if there is one.
+        """Sample new rows as a batch, with a report on request.
 
         Parameters
         ----------
@@ -121,11 +121,11 @@ class FittedRows:
         drops : bool
             Whether infeasible rows are left out.
         advice : str
-            Follows the message of an infeasible row.
+            Text after the message of an infeasible row.
         reports : bool
-            Whether to report on constraints; totals are reported always.
+            Whether to report on constraints. Totals are always reported.
         shares : ndarray of shape (m,) or None
-            Relative frequencies of the training rows as seeds.
+            Relative frequencies of the training rows as base rows.
 
         Returns
         -------
@@ -139,9 +139,8 @@ class FittedRows:
         batch = joined(sampler.batches(rng, kept=kept), n_samples)
         if not batch.numbers.shape[0]:
             raise ValueError(
-                f"{self.caller}: none of {n_samples} new rows can meet the "
-                "constraints, so that nothing is left to return. infeasible='raise' "
-                "says why."
+                f"{self.caller}: none of {n_samples} new rows satisfies the "
+                "constraints. Pass infeasible='raise' for the reason."
             )
         if not reports:
             return batch, None
@@ -157,8 +156,8 @@ class FittedRows:
         source, feasible = self.source, self.source.feasible
         if shares is not None and not source.takes_shares:
             raise ValueError(
-                f"{self.caller}: weights choose training rows, but new ones are drawn "
-                "from a density of all of them. Use draws='mixup', or no weights."
+                f"{self.caller}: weights of training rows have no effect on new rows "
+                "that are drawn from a density. Use draws='mixup', or no weights."
             )
         request = Request(
             n_samples,
@@ -176,7 +175,7 @@ class FittedRows:
         )
 
     def restored(self, batch):
-        """New rows in the container of the training rows."""
+        """Return new rows in the container of the training rows."""
         return self.table.like(batch.numbers, batch.donors)
 
 
@@ -191,7 +190,7 @@ class RowSampler:
     table : Table
         Without its rows.
     feasible : FeasibleSet
-        What each row is to satisfy.
+        The constraints and relations that each row must satisfy.
     request : Request
     drops : bool
         Whether infeasible rows are left out.
@@ -210,18 +209,18 @@ class RowSampler:
 
     @property
     def n_numbers(self):
-        """How many numbers a new row takes while it is drawn."""
+        """The number of values that a new row needs while it is computed."""
         return self.n_cells + self.source.n_numbers
 
     @property
     def n_cells(self):
-        """How many cells of a new row are computed."""
+        """The number of cells of a new row that are computed."""
         return len(self.table.columns) if self.projects else self.source.n_cells
 
     def batches(self, rng, size=None, kept=None):
-        """Batches of ``size`` new rows that satisfy the feasible set.
+        """Yield batches of ``size`` new rows that satisfy the feasible set.
 
-        The numbers of the rows that are not dropped are appended to ``kept``.
+        The indices of the rows that are not dropped are appended to ``kept``.
         """
         at_once, kept = 1 + BATCH_CELLS // self.n_cells, [] if kept is None else kept
         if size is None or not self.projects:
@@ -235,7 +234,7 @@ class RowSampler:
 
     @property
     def projects(self):
-        """Whether new rows are projected onto what is asked, or kept."""
+        """Whether new rows are projected onto constraints or equalities."""
         equalities = self.feasible.relations.equalities
         is_off = len(equalities) and not self.source.keeps_equalities
         return bool(len(self.feasible.constraints) or is_off)
@@ -252,7 +251,7 @@ class RowSampler:
     def conditioned(self, rng):
         """Return the request with base rows near the constraints, or shares of them."""
         request, asked = self.request, self.feasible.constraints
-        if request.seeds is not None or not len(asked):
+        if request.base_rows is not None or not len(asked):
             return request
         values = asked.values_of(self.training_rows)
         ends, shares = (asked.lower, asked.upper), request.shares
@@ -262,12 +261,14 @@ class RowSampler:
                 request, shares=weights if shares is None else weights * shares
             )
         scaled = in_spreads(values, *ends)
-        return replace(request, seeds=near_rows(*scaled, rng, shares, request.n_jobs))
+        return replace(
+            request, base_rows=near_rows(*scaled, rng, shares, request.n_jobs)
+        )
 
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it.
 
-        Return the batch without its infeasible rows, and the mask (b,) of these.
+        Return the batch without infeasible rows, and the mask (b,) of infeasible rows.
         """
         feasible, infeasible = self.feasible, np.zeros(len(rows), bool)
         if self.projects:
@@ -324,7 +325,7 @@ class RowSampler:
         """Check new rows in the precision in which each column is returned."""
         numbers, feasible = batch.numbers, feasible or self.feasible
         if issparse(numbers):
-            # Only rows with a cell that is off need to be told in words.
+            # Only rows that may violate a relation are checked as dense rows.
             numbers = numbers[feasible.may_break(numbers)].toarray()
         audit_rows(numbers, feasible, self.caller)
 
@@ -348,9 +349,9 @@ class RowSampler:
         return numbers
 
     def fixed_cells(self, batch):
-        """Cells (b, D) that move only where no other cells satisfy the constraints.
+        """Return the cells (b, D) that move only if the constraints require it.
 
-        Zeros that all parents share, and two-valued columns.
+        Fixed cells are zeros that all parents share, and binary columns.
         """
         relations = self.source.relations
         zero = batch.numbers == 0
@@ -366,7 +367,7 @@ class RowSampler:
 
 
 def joined(batches, n):
-    """All rows, n at most, as one batch; each is let go once its rows are copied."""
+    """Join batches to one batch of at most n rows, freeing each copied batch."""
     whole, done, sparse = None, 0, []
     for batch in batches:
         if batch.numbers.shape[0] == n:
@@ -388,43 +389,48 @@ def joined(batches, n):
 
 
 def sample_with_totals(sampler, rng, totals):
-    """New rows as one batch that has the totals, and a report.
+    """Sample new rows as one batch that has the totals, and a report.
 
-    Parents are drawn with calibrated weights; the sample is then projected onto the
+    Base rows are drawn with calibrated weights; the sample is then projected onto the
     totals.
     """
     if sampler.drops:
-        raise ValueError("Totals are of all rows: pass infeasible='raise'.")
+        raise ValueError(
+            "infeasible='drop' cannot be combined with totals, which all new rows "
+            "have together. Pass infeasible='raise'."
+        )
     source, table, request = sampler.source, sampler.table, sampler.request
     numbers, binary = sampler.training_rows, source.relations.columns.binary
     discrete = source.relations.discrete
     asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
     if asked.counted and not source.can_count:
         raise ValueError(
-            "Categories that are counted are those of the training row that a new row "
-            "starts from, which rows of a density do not have: use draws='mixup'."
+            "Categories cannot be counted in new rows that are drawn from a density, "
+            "because the rows have no base row. Use draws='mixup'."
         )
-    weights, seeds = _base_rows(sampler, asked, rng)
-    sampler = replace(sampler, request=replace(request, seeds=seeds, shares=None))
+    weights, base_rows = _base_rows(sampler, asked, rng)
+    sampler = replace(
+        sampler, request=replace(request, base_rows=base_rows, shares=None)
+    )
     batch = joined(sampler.batches(rng), request.n_samples)
     batch = batch._replace(numbers=dense(batch.numbers))
     if asked.counted:
-        batch = batch._replace(donors=seeds)
+        batch = batch._replace(donors=base_rows)
     moved = _moved(sampler, asked, batch, numbers)
     if asked.counted:
-        # A constraint may have moved them.
-        given = numbers[seeds][:, binary]
+        # A constraint may have moved binary columns.
+        given = numbers[base_rows][:, binary]
         off = (~np.isnan(given) & (moved[:, binary] != given)).any(axis=1)
         if off.any():
             raise Infeasibility(
-                f"Row {np.argmax(off)} cannot have what is asked of it and be counted "
-                f"in {' and '.join(asked.counted)}: two-valued columns are those of a "
-                "training row. Leave out the constraint, or the count.",
+                f"Row {np.argmax(off)} cannot satisfy its constraints and be counted "
+                f"in {' and '.join(asked.counted)}, because binary columns are copied "
+                "from a training row. Leave out the constraint, or the count.",
                 int(np.argmax(off)),
             )
-    # As users get them.
+    # Totals are checked in the precision in which rows are returned.
     returned = sampler.as_returned(moved)
-    achieved = asked.achieved(returned, seeds)
+    achieved = asked.achieved(returned, base_rows)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
     precision = sampler.feasible.columns.table.precision
@@ -432,7 +438,10 @@ def sample_with_totals(sampler, rng, totals):
     is_missed = ~(residual <= room)
     if is_missed.any():
         k = int(np.argmax(is_missed))
-        raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
+        raise Infeasibility(
+            f"The new rows miss {names[k]}: they have {values[k]:.10g}. Request this "
+            "value, or an interval."
+        )
     ranges = sampler.feasible.columns.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=returned)
@@ -455,14 +464,14 @@ def _base_rows(sampler, asked, rng):
     -------
     weights : ndarray of shape (m,)
         Calibrated weights of the training rows.
-    seeds : ndarray of int of shape (n,)
+    base_rows : ndarray of int of shape (n,)
     """
     numbers, given = sampler.training_rows, sampler.request.shares
     constraints, near = sampler.feasible.constraints, sampler.conditioned(rng)
     given = np.ones(len(numbers)) if given is None else given
     shares = given if near.shares is None else near.shares
-    if near.seeds is not None:
-        shares = np.bincount(near.seeds, minlength=len(numbers))
+    if near.base_rows is not None:
+        shares = np.bincount(near.base_rows, minlength=len(numbers))
     # Counts may require rows that are far from the constraints.
     shares = shares / shares.sum() + _FAR * given / given.sum()
     if asked.counted:
@@ -470,22 +479,24 @@ def _base_rows(sampler, asked, rng):
         # If no row is left, the projection names the constraint.
         shares[misses & ~misses.all()] = 0.0
     weights = parent_weights(asked, numbers, shares)
-    seeds = choose_seeds(asked, weights, rng)
-    if near.seeds is None:
-        return weights, seeds
+    base_rows = choose_base_rows(asked, weights, rng)
+    if near.base_rows is None:
+        return weights, base_rows
     values, *ends = in_spreads(
         constraints.values_of(numbers), constraints.lower, constraints.upper
     )
     cells = asked.cells[1]
-    cell = cells[seeds]
+    cell = cells[base_rows]
     if asked.counted:
-        cell = cell[matched(values[seeds], *ends, np.clip(values[near.seeds], *ends))]
+        cell = cell[
+            matched(values[base_rows], *ends, np.clip(values[near.base_rows], *ends))
+        ]
     ratios = np.divide(weights, shares, out=np.zeros(len(weights)), where=shares > 0)
     for k in np.unique(cell):
         rows, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
         own = values[members], *(end[rows] for end in ends), rng
-        seeds[rows] = members[near_rows(*own, ratios[members] * given[members])]
-    return weights, seeds
+        base_rows[rows] = members[near_rows(*own, ratios[members] * given[members])]
+    return weights, base_rows
 
 
 def _misses_for_good(sampler, numbers):
@@ -503,11 +514,11 @@ def _misses_for_good(sampler, numbers):
 
 
 def _moved(sampler, asked, batch, numbers):
-    """Copy two-valued columns of donors, then project all rows onto the sums."""
+    """Copy the binary columns of donors, then project all rows onto the sums."""
     relations, feasible = sampler.source.relations, sampler.feasible
     rows = batch.numbers.astype(np.float64)
     if asked.counted:
-        # They may be counted, or follow from categories that are.
+        # Binary columns may be counted, or depend on counted categories.
         binary = relations.columns.binary
         rows[:, binary] = numbers[batch.donors][:, binary]
     restore(rows, relations)

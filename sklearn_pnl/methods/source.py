@@ -13,39 +13,41 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Request:
-    """How many new rows are wanted, and the training rows that they start from.
+    """A request for new rows: their number and their base rows.
 
     Attributes
     ----------
     n_samples : int
     n_neighbors : int
-        Of each training row; partners, or rows to decode from.
+        Number of neighbours of a training row, or of rows from which a code is decoded.
     shares : ndarray of shape (m,) or None
-        Relative frequency of each training row as a seed; None for equal ones.
-    seeds : ndarray of int of shape (n_samples,) or None
-        The seeds, where they are chosen already; then new rows are nearer to them than
-        to their partners.
+        Relative frequency of each training row as a base row; None for equal
+        frequencies.
+    base_rows : ndarray of int of shape (n_samples,) or None
+        The base rows, if they are chosen in advance. New rows are then nearer to the
+        base row than to the second parent.
     strata : list of (ndarray of int, ndarray of int) or None
-        Pairs of rows and the rows that may be their partners; None for all rows.
+        Pairs of rows and their possible neighbours; None for all rows.
     mutual : bool
-        Whether to compute which partners may be donors of cells that are not mixed.
+        Whether to compute which second parents may be donors of cells that are not
+        mixed.
     n_jobs : int or None
     """
 
     n_samples: int
     n_neighbors: int
     shares: NDArray | None = None
-    seeds: NDArray | None = None
+    base_rows: NDArray | None = None
     strata: list | None = None
     mutual: bool = False
     n_jobs: int | None = None
 
 
 class Batch(NamedTuple):
-    """New rows as numbers (b, D), and where they come from.
+    """New rows as numbers (b, D), with their parents and donors.
 
-    Parents (b, k) and their weights (b, k) are training rows; donors (b,) are those
-    that give the categories.
+    Parents (b, k) are indices of training rows, with weights (b, k). Donors (b,) are
+    the training rows that give the categories.
     """
 
     numbers: Any
@@ -54,7 +56,7 @@ class Batch(NamedTuple):
     donors: Any
 
     def take_rows(self, rows):
-        """Some of the rows."""
+        """Select rows of the batch."""
         return Batch(*(part[rows, ...] for part in self))
 
 

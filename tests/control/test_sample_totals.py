@@ -144,9 +144,7 @@ def members(n=100):
 def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(
-        ValueError, match="asks for 10, and .* nearest that rows can have is 25"
-    ):
+    with pytest.raises(ValueError, match="10, .* is 25"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)

@@ -24,7 +24,7 @@ from sklearn_pnl.encoding.manifolds import (
     ThetaManifold,
 )
 from sklearn_pnl.geometry import TensorPoset
-from sklearn_pnl.methods.draws import Drawn, Draws, MixupDraws
+from sklearn_pnl.methods.draws import Draws, MixupDraws, NewCodes
 
 SEEDS = [0, 1, 2]
 
@@ -152,7 +152,7 @@ class PairDraws(Draws):
         def between(rows):
             parents = pairs[rows]
             weights = np.full(parents.shape, 0.5)
-            return Drawn(training.codes[parents].mean(axis=1), parents, weights)
+            return NewCodes(training.codes[parents].mean(axis=1), parents, weights)
 
         return between
 

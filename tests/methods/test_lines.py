@@ -104,13 +104,13 @@ def test_copies_of_a_column_stay_copies_at_any_width():
 
 def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
     """Steps 2 to 6 of the draw, one row and one cell after the other."""
-    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
     g = rng.standard_normal((n, k + 1))
     tied = np.zeros(X.shape[1], bool)
     tied[[*equal, *np.ravel(orders)]] = True
     new = np.empty((n, X.shape[1]))
     for row in range(n):
-        x_i, x_j = X[parents.seeds[row]], X[parents.partners[row]]
+        x_i, x_j = X[parents.base_rows[row]], X[parents.second[row]]
         b = x_i + parents.position[row] * (x_j - x_i)
         z = (g[row] - g[row].mean()) * noise * np.sqrt(2 / k)
         near = parents.neighbors[parents.source[row]]
@@ -164,7 +164,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
         found.orders, agreed_cells,
     )  # fmt: skip
     assert_allclose(new, slow, rtol=0, atol=1e-9)
-    assert_array_equal(donors, parents.seeds)
+    assert_array_equal(donors, parents.base_rows)
 
 
 def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
@@ -179,7 +179,7 @@ def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
     distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
     near = np.argsort(distances, axis=1)[:, 1 : k + 1]
     pairs = np.zeros((30, 30))
-    np.add.at(pairs, (parents.seeds, parents.partners), 1)
+    np.add.at(pairs, (parents.base_rows, parents.second), 1)
     expected = np.zeros((30, 30))
     np.put_along_axis(expected, near, n / 30 / k, axis=1)
     assert_array_equal(pairs > 0, expected > 0)
