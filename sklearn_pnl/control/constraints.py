@@ -467,7 +467,7 @@ def _as_arrays(constraint, label, table):
     else:
         raise ValueError(
             f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
-            f"such as ColumnConstraint('age', lower=30); got {constraint!r}."
+            f"for example ColumnConstraint('age', lower=30); got {constraint!r}."
         )
     if a.shape[1] != n_columns or not np.isfinite(a).all():
         raise ValueError(
@@ -495,7 +495,7 @@ def _in_time_units(constraint, label, a, lower, upper, table):
     if names:
         raise ValueError(
             f"{label} combines times with the numeric column {names[0]!r}. Convert "
-            "the times to numbers, such as days."
+            "the times to numbers, for example days."
         )
     origins, lengths = zip(*map(table.time_scale, used), strict=True)
     is_date = np.array([origin.dtype.kind == "M" for origin in origins])

@@ -475,7 +475,7 @@ def _given_equalities(equalities, table):
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError(
             "equalities must have equal bounds, the same for all rows; got intervals "
-            "or one bound per row. Pass such constraints as constraints=."
+            "or one bound per row. Pass intervals as constraints=."
         )
     least, most = ends_seen(table.numbers())
     system = replace(system, ranges=most - least)

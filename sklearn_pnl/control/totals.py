@@ -191,7 +191,7 @@ def _read_ends(of, ends, rtol):
     except (TypeError, ValueError):
         raise ValueError(
             f"The total of {of!r} must be a number, or a dict or Series of level to "
-            f"number; got {ends!r}. Convert times to numbers, such as days."
+            f"number; got {ends!r}. Convert times to numbers, for example days."
         ) from None
 
 
@@ -271,7 +271,7 @@ def read_sum(columns, total):
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Column {key!r} is not numeric and has no sum. Request counts by "
-                "level, or convert times to numbers, such as days."
+                "level, or convert times to numbers, for example days."
             )
         for row in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(
@@ -452,7 +452,7 @@ class Totals:
             if not total.by_level and table.times[places].any():
                 raise ValueError(
                     f"Times have no unit for {total.name}. Convert the times to "
-                    "numbers, such as days."
+                    "numbers, for example days."
                 )
             if not total.by_level:
                 counted_sum = None

@@ -24,9 +24,9 @@ from .table import ColumnTable
 _NUMERIC_TARGET = "Targets must be numbers or times. For classes, use PNLSampler."
 # The test suite of imbalanced-learn expects the first sentence.
 _ONE_CLASS = (
-    "Multilabel and multioutput targets are not supported. Pass one column, such as "
-    "y[:, 0], or encode each combination of labels as a class. For several numeric "
-    "targets, use PNLRegressionSampler."
+    "Multilabel and multioutput targets are not supported. Pass one column, for "
+    "example y[:, 0], or encode each combination of labels as a class. For several "
+    "numeric targets, use PNLRegressionSampler."
 )
 
 

@@ -201,7 +201,7 @@ def test_words_are_told_how_to_ask_for_dates_and_for_categories(word):
             LinearConstraint([[1, 1]], 0, 1),
             "must have 5 finite coefficients, .* for 2 columns",
         ),
-        ("a < 3", "LinearConstraint or a ColumnConstraint, such as .*; got 'a < 3'"),
+        ("a < 3", "LinearConstraint or a ColumnConstraint, for .*; got 'a < 3'"),
     ],
 )
 def test_constraints_that_do_not_fit(frame, constraint, message):

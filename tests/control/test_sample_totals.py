@@ -220,7 +220,7 @@ def test_what_no_cents_have_is_refused_at_once():
 def test_sums_of_times_are_refused(column):
     hours = pd.to_timedelta(np.arange(60) % 9, unit="h")
     X = pd.DataFrame({"took": hours, "day": pd.Timestamp("2024") + hours, "x": 1.5})
-    with pytest.raises(ValueError, match=f"sum of '{column}'.*as days"):
+    with pytest.raises(ValueError, match=f"sum of '{column}'.*example days"):
         PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
     with pytest.raises(ValueError, match=f"sum of '{column}'"):
         adjust(X, totals={column: 45})
