@@ -87,9 +87,9 @@ class Codes(ObjectsByName, BaseEstimator):
         Whether the code contains the sum of the row. If False, a new row has the mean
         sum of its parents.
 
-    local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
-            default="fiber"
-        Convex problem that decodes a code; see :class:`BackwardProjector`.
+    local_manifold : str or LocalManifold, default="fiber"
+        Convex problem that decodes a code: "fiber", "theta", "eta" or "mixture"; see
+        :class:`BackwardProjector`.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
         Distribution of the new codes. "mixup" draws codes between near rows with noise
