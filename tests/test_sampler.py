@@ -647,7 +647,7 @@ def test_samplers_can_be_pickled():
 def test_constraints_in_words_are_told_the_form_to_write():
     X, y = table()
     for asked in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
-        with pytest.raises(ValueError, match="such as ColumnConstraint.*got '"):
+        with pytest.raises(ValueError, match="ColumnConstraint.*got '"):
             resample(X, y, constraints=asked)
 
 
