@@ -6,7 +6,7 @@ because control flow depends on them. A function is in this module if NumPy and 
 standard differ, or if NumPy has a faster function.
 """
 
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,24 @@ BLOCK_CELLS = 2**17
 DEVICE_BLOCKS = 256
 # Copies of arrays on devices, for the objects that have the arrays as attributes.
 _kept: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def with_errstate(**settings):
+    """Decorate a function so that each call has its own ``np.errstate``.
+
+    An ``np.errstate`` as decorator stores its state in one object, which threads would
+    share with NumPy 1.
+    """
+
+    def decorate(function):
+        @wraps(function)
+        def decorated(*args, **kwargs):
+            with np.errstate(**settings):
+                return function(*args, **kwargs)
+
+        return decorated
+
+    return decorate
 
 
 # --- namespaces and devices ---------------------------------------------------------

@@ -36,7 +36,15 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._utils.arrays import exp_over, is_foreign, namespace, row_sums, take, to_host
+from .._utils.arrays import (
+    exp_over,
+    is_foreign,
+    namespace,
+    row_sums,
+    take,
+    to_host,
+    with_errstate,
+)
 from .posets.elements import (
     as_doubles,
     as_floats,
@@ -146,7 +154,7 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     return _normalized(theta, poset)[0]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@with_errstate(over="ignore", invalid="ignore")
 def _normalized(theta, poset):
     """Compute the distributions with theta, and psi; ignore theta at the bottom."""
     theta = as_floats(theta)

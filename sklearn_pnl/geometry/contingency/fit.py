@@ -30,7 +30,7 @@ from scipy.special import xlogy
 from scipy.stats import chi2
 
 from ..._utils.arrays import to_host
-from ..convex.optimize import Report
+from ..convex.newton import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence
 from ..many_body.observed import model_design, unfillable_cells

@@ -35,7 +35,7 @@ from scipy.special import xlogy
 
 from ..._utils.arrays import largest, some_rows
 from ..posets.elements import numbers
-from .optimize import Report, newton
+from .newton import Report, newton
 from .reach import box_reach, span
 
 # Largest number of rows times equations times cells in a block.
@@ -299,7 +299,7 @@ def _outside(values, y, lower, upper):
 
 
 class IntervalDual:
-    """Dual of a projection onto intervals of sums, for the methods of :mod:`.optimize`.
+    """Dual of a projection onto intervals of sums, for the methods of :mod:`.newton`.
 
     The variables are the multipliers (r, c) of the sums. A subclass defines
 

@@ -10,11 +10,19 @@ from math import prod
 
 import numpy as np
 
-from ..._utils.arrays import at_most, constant, filled, largest, namespace, reshaped
+from ..._utils.arrays import (
+    at_most,
+    constant,
+    filled,
+    largest,
+    namespace,
+    reshaped,
+    with_errstate,
+)
 from .marginals import flat_margin, indicators_of, is_small
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@with_errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_margins(rows, shape, goals, max_iter, tol=None):
     """Fit flat tables (n, D) by sweeps, and return also the number of sweeps of each.
 
@@ -62,7 +70,7 @@ def _until(rows, shape, goals, max_iter, tol):
     return out, n_iter
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@with_errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_levels(rows, shape, goals, n_sweeps):
     """Fit margins of single modes without rescaling the tables in each step.
 

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from ..._utils.arrays import joined, patterns_of, row_sums
 from ..._utils.masked import check_plain
-from ..convex.optimize import Report, newton_cg, newton_dense
+from ..convex.newton import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative, numbers
 from ..posets.protocol import PosetProtocol
 from .observed import Design, unfillable_cells

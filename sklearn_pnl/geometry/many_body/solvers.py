@@ -31,7 +31,7 @@ from ..._utils.arrays import (
 )
 from ..convex.fitting import fit_levels, fit_margins
 from ..convex.marginals import flat_margin, mode_marginals
-from ..convex.optimize import Report, newton_cg, newton_dense
+from ..convex.newton import Report, newton_cg, newton_dense
 from ..coordinates import distributions
 from ..posets.elements import matched_mask, refuse_foreign
 from ..posets.interactions import interaction_mask

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
-from sklearn_pnl.geometry.convex.optimize import newton_cg, newton_dense
+from sklearn_pnl.geometry.convex.newton import newton_cg, newton_dense
 
 SOLVERS = [newton_dense, newton_cg]
 SEEDS = [0, 1, 2]
