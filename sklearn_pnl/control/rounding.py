@@ -158,14 +158,22 @@ def round_to_steps(rows, steps, system, low, high, widths=1.0, origins=0.0):
 def _largest_remainders(exact, counts, least, most, settled, weights, missing):
     """Return integers (n, c) whose weighted sums (n,) change by the missing amounts.
 
-    Only cells of weight 1 or -1 change, by a few steps each.
+    Only cells of weight 1 or -1 change. They share the amount that the rounding of
+    coarser cells can leave, and change by a few more steps each.
     """
+    unit = np.abs(weights) == 1
+    free = ~settled & unit
+    left = np.abs(weights[~unit]).sum() / 2
+    share = np.clip(missing, -left, left) / np.maximum(free.sum(axis=1), 1)
+    moved = counts + free * np.sign(weights) * np.trunc(share)[:, None]
+    moved = np.where(free, np.clip(moved, least, most), counts)
+    missing, counts = missing - (moved - counts) @ weights, moved
     for _ in range(8):
         if not missing.any():
             break
         direction = np.sign(missing)[:, None] * np.sign(weights)
         after = counts + direction
-        allowed = ~settled & (np.abs(weights) == 1) & (after >= least) & (after <= most)
+        allowed = free & (after >= least) & (after <= most)
         cost = np.where(allowed, (counts - exact) * direction, np.inf)
         rank = np.argsort(np.argsort(cost, axis=1, kind="stable"), axis=1)
         chosen = allowed & (rank < np.abs(missing)[:, None])

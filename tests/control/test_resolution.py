@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
@@ -218,3 +218,22 @@ def test_sums_of_values_with_an_offset():
     assert new.sum() == pytest.approx(total, abs=1e-9)
     at = (new - 0.02) / 0.05
     assert np.abs(at - np.rint(at)).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coarse_and_fine_columns_of_one_constraint_keep_their_steps(seed):
+    # Rounding the hours moves the wage by up to 50 cents.
+    rng = np.random.default_rng(seed)
+    hours = rng.integers(1, 60, 400) * 1.0
+    wage = rng.gamma(2, 20, 400).round(2)
+    X = pd.DataFrame({"hours": hours, "wage": wage})
+    values = (hours + wage)[rng.integers(0, 400, 600)]
+    required = ColumnConstraint({"hours": 1, "wage": 1}, equal=values)
+    rows = PNLAugmenter().fit(X).sample(600, random_state=seed, constraints=required)
+    assert_allclose(rows["hours"] + rows["wage"], values, rtol=1e-12)
+    # Near the bounds of a column, the other column cannot take up the rest.
+    inside = rows["wage"].between(wage.min() + 1, wage.max() - 1)
+    inside &= rows["hours"].between(2, 58)
+    assert inside.mean() > 0.8
+    assert_allclose(rows["hours"][inside] % 1, 0, atol=0)
+    assert_allclose(rows["wage"][inside], rows["wage"][inside].round(2), atol=1e-12)
