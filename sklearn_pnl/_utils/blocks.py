@@ -168,11 +168,10 @@ def ends_seen(rows):
     if issparse(rows):
         ends = rows.nanmin(axis=0), rows.nanmax(axis=0)
         return tuple(np.nan_to_num(end.toarray().ravel()) for end in ends)
-    least, most = (end.astype(np.float64) for end in ends_of(rows))
-    if np.isnan(least).any():
+    ends = ends_of(rows)
+    if np.isnan(ends[0]).any():
         ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
-        least, most = map(np.nan_to_num, ends)
-    return least, most
+    return tuple(np.nan_to_num(end.astype(np.float64)) for end in ends)
 
 
 # --- random rows ------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl._utils.blocks import random_order, sample_with_ends
+from sklearn_pnl._utils.blocks import ends_seen, random_order, sample_with_ends
 
 SEEDS = [0, 1, 2]
 
@@ -20,6 +20,14 @@ def test_the_order_of_rows_depends_on_their_values_only(seed):
         order = random_order(rows)
         assert_array_equal(np.sort(order), np.arange(2000))
         assert_array_equal(rows[order], expected)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_ranges_of_single_precision_do_not_overflow(missing):
+    X = np.array([[3e38, 1.0], [-3e38, 2.0], [0.0, 3.0]], np.float32)
+    X[2, :missing] = np.nan
+    least, most = ends_seen(X)
+    assert_array_equal(most - least, [2 * np.float64(X[0, 0]), 2])
 
 
 def test_the_first_rows_are_a_random_sample():
