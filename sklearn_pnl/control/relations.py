@@ -203,20 +203,11 @@ def find_relations(
     binary = _two_valued(rows, least, most, order) & is_flat
     width = most - least
     low, high = limits(least, most, extrapolation, steps, binary)
-    dependent, near, names = [], [], table.feature_names
-    if isinstance(equalities, str):
-        ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
-        dependent, equations, near = search_equalities(
-            rows,
-            None if table.has_missing else has_range(least, most),
-            None if is_flat else table.shape,
-            ranks,
-            table.precision,
-            np.where(binary, width, steps),
-            order,
-        )
-    else:
-        equations = echelon_of(_given_equalities(equalities, table))
+    names = table.feature_names
+    sizes = np.where(binary, width, steps)
+    dependent, equations, near = _equations_of(
+        rows, table, equalities, order, sizes, binary, has_range(least, most)
+    )
     a, values, pivots = equations
     involved = a.any(axis=0)
     involved[dependent] = True
@@ -245,6 +236,31 @@ def find_relations(
         near,
     )
     return _with_resolution(relations, rows)
+
+
+def _equations_of(rows, table, equalities, order, sizes, binary, varies):
+    """Search equalities of rows (n, D), or read the given equalities.
+
+    Returns
+    -------
+    dependent : list of int
+        Columns that other columns determine, exactly or nearly.
+    equations : tuple
+        Coefficients, values and pivots of the exact equalities.
+    near : list of tuple
+        See :class:`ColumnRelations`.
+    """
+    if not isinstance(equalities, str):
+        return [], echelon_of(_given_equalities(equalities, table)), []
+    return search_equalities(
+        rows,
+        None if table.has_missing else varies,
+        None if len(table.shape) == 1 else table.shape,
+        np.where(binary, 2, np.where(sizes > 0, 1, 0)),
+        table.precision,
+        sizes,
+        order,
+    )
 
 
 def _with_resolution(relations, rows):

@@ -29,9 +29,7 @@ from ..control.base_rows import (
     near_rows,
     parent_weights,
 )
-from ..control.constraints import (
-    read_constraints,
-)
+from ..control.constraints import read_constraints
 from ..control.projection import project_rows
 from ..control.rounding import restore
 from ..control.sum_projection import project_to_totals
@@ -394,20 +392,8 @@ def sample_with_totals(sampler, rng, totals):
     Base rows are drawn with calibrated weights; the sample is then projected onto the
     totals.
     """
-    if sampler.drops:
-        raise ValueError(
-            "infeasible='drop' cannot be combined with totals, which all new rows "
-            "have together. Pass infeasible='raise'."
-        )
-    source, table, request = sampler.source, sampler.table, sampler.request
-    numbers, binary = sampler.training_rows, source.relations.columns.binary
-    discrete = source.relations.discrete
-    asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
-    if asked.counted and not source.can_count:
-        raise ValueError(
-            "Categories cannot be counted in new rows that are drawn from a density, "
-            "because the rows have no base row. Use draws='mixup'."
-        )
+    asked = _read_totals(sampler, totals)
+    request, numbers = sampler.request, sampler.training_rows
     weights, base_rows = _base_rows(sampler, asked, rng)
     sampler = replace(
         sampler, request=replace(request, base_rows=base_rows, shares=None)
@@ -417,9 +403,49 @@ def sample_with_totals(sampler, rng, totals):
     if asked.counted:
         batch = batch._replace(donors=base_rows)
     moved = _moved(sampler, asked, batch, numbers)
+    # Totals are checked in the precision in which rows are returned.
+    returned = sampler.as_returned(moved)
+    achieved = asked.achieved(returned, base_rows)
+    _check_totals(sampler, asked, moved, base_rows, achieved)
+    ranges = sampler.feasible.columns.ranges
+    away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
+    batch = batch._replace(numbers=returned)
+    report = report_of(
+        sampler.feasible,
+        moved,
+        len(sampler.source),
+        effective_size(weights),
+        achieved,
+        np.sqrt(np.mean(away**2, axis=0)),
+    )
+    sampler.audit(batch)
+    return batch, report
+
+
+def _read_totals(sampler, totals):
+    """Read totals of new rows, and reject totals that the method cannot satisfy."""
+    if sampler.drops:
+        raise ValueError(
+            "infeasible='drop' cannot be combined with totals, which all new rows "
+            "have together. Pass infeasible='raise'."
+        )
+    source, n = sampler.source, sampler.request.n_samples
+    discrete = source.relations.discrete
+    asked = Totals.read(totals, n, sampler.table, sampler.training_rows, discrete)
+    if asked.counted and not source.can_count:
+        raise ValueError(
+            "Categories cannot be counted in new rows that are drawn from a density, "
+            "because the rows have no base row. Use draws='mixup'."
+        )
+    return asked
+
+
+def _check_totals(sampler, asked, moved, base_rows, achieved):
+    """Raise an error if new rows (n, D) miss a count or a sum."""
     if asked.counted:
         # A constraint may have moved binary columns.
-        given = numbers[base_rows][:, binary]
+        binary = sampler.source.relations.columns.binary
+        given = sampler.training_rows[base_rows][:, binary]
         off = (~np.isnan(given) & (moved[:, binary] != given)).any(axis=1)
         if off.any():
             raise Infeasibility(
@@ -428,9 +454,6 @@ def sample_with_totals(sampler, rng, totals):
                 "from a training row. Leave out the constraint, or the count.",
                 int(np.argmax(off)),
             )
-    # Totals are checked in the precision in which rows are returned.
-    returned = sampler.as_returned(moved)
-    achieved = asked.achieved(returned, base_rows)
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
     precision = sampler.feasible.columns.table.precision
@@ -442,19 +465,6 @@ def sample_with_totals(sampler, rng, totals):
             f"The new rows miss {names[k]}: they have {values[k]:.10g}. Request this "
             "value, or an interval."
         )
-    ranges = sampler.feasible.columns.ranges
-    away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
-    batch = batch._replace(numbers=returned)
-    report = report_of(
-        sampler.feasible,
-        moved,
-        len(source),
-        effective_size(weights),
-        achieved,
-        np.sqrt(np.mean(away**2, axis=0)),
-    )
-    sampler.audit(batch)
-    return batch, report
 
 
 def _base_rows(sampler, asked, rng):
