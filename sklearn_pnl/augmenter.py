@@ -29,11 +29,7 @@ from ._utils.validation import (
     check_count,
     stays_on_device,
 )
-from .control.constraints import (
-    CONSTRAINTS,
-    Constraint,
-    LinearConstraints,
-)
+from .control.constraints import CONSTRAINTS, Constraint, LinearConstraints
 from .control.relations import ColumnRelations, find_relations
 from .control.value_support import ValueSupport
 from .frames import read_table
@@ -162,12 +158,12 @@ class PNLAugmenter(Augmentation):
     New rows of a table lie on straight lines between near rows, with local noise
     (:class:`Lines`). They preserve the linear equalities of the training rows
     (``equalities``), the orders of columns, ranges and types. Rows with more than one
-    axis, and rows whose interactions you want to reduce to a base, are read as positive
-    tensors, which are points of a log-linear model (:class:`Codes`). For codes, ``fit``
-    encodes the rows by KL projection onto the base. ``sample`` draws new codes and
-    decodes each of them by projection onto a local sub-manifold of near rows. The
-    augmenter needs no labels. Use it for one class, for unlabelled data, or for rows
-    that contain the target as a feature.
+    axis, such as images, are encoded with a log-linear model (:class:`Codes`). Set
+    ``order`` to encode the rows of a table as well. For codes, ``fit`` encodes the rows
+    by KL projection onto the base. ``sample`` draws new codes and decodes each of them
+    by projection onto a local sub-manifold of near rows. The augmenter needs no labels.
+    Use it for one class, for unlabelled data, or for rows that contain the target as a
+    feature.
 
     With ``sklearn.set_config(array_api_dispatch=True)``, codes are computed on the
     device of the rows, such as a GPU with tensors of PyTorch, and new rows stay on that
@@ -188,34 +184,33 @@ class PNLAugmenter(Augmentation):
         order keeps more of each row. If you set an order, rows are encoded:
         ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
         ``Codes.paper(order)``. None uses the default of the method: all interactions,
-        or order 1 for "paper". An order is an error with ``method="lines"`` and with a
-        method object.
+        or order 1 for "paper". Setting ``order`` with ``method="lines"`` or with a
+        method object raises an error.
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours from which the second parent of a new row is drawn.
         For codes drawn from a density, the number of training rows from which a code is
-        decoded. Larger values give more varied rows. "auto" uses a third of the
-        training rows, at most 10, and 7 if there are fewer than 18 rows; it uses 5 for
+        decoded. Larger values give more varied rows. "auto" uses 7 for fewer than 18
+        training rows, otherwise a third of the rows, at most 10; it uses 5 for
         densities. If there are too few training rows, all of them are used, and an
         explicit value raises a warning. A single training row yields copies of it, with
         a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
-        selects all columns of a data frame that are neither numeric nor times. A new
-        row takes all its categories from one of its parents. All missing values of a
-        categorical column form one additional category. In distances, two different
-        categories count as much as the typical deviation of a numeric column, as in
-        SMOTE-NC.
+        selects all columns of a data frame that are neither numeric nor times, and no
+        column of an array. A new row takes all its categories from one of its parents.
+        All missing values of a categorical column form one additional category. In
+        distances, two different categories count as one typical deviation of the
+        numeric columns, as in SMOTE-NC.
 
     value_support : "auto" or None, default="auto"
         Restriction of new values to the values that occur in a column. "auto" rounds to
         integers or to up to four decimals if all training values are rounded in this
-        way, preserves a coarser resolution (multiples of 1,000, or of 7 days from a
-        Monday), and copies atoms, values that many rows share (such as 0), from a
-        parent. None rounds only according to the dtypes. None is the default of the
-        samplers, because classifiers rank rows better with it; the rows look less
-        natural.
+        way, and preserves a coarser resolution (multiples of 1,000, or of 7 days from a
+        Monday). Values that many rows share (atoms, for example 0) are copied from a
+        parent. None rounds only according to the dtypes; it is the default of the
+        samplers.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

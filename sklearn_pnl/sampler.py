@@ -43,12 +43,14 @@ class PNLSampler(Augmentation, BaseOverSampler):
     Parameters
     ----------
     sampling_strategy : float, str, dict or callable, default="auto"
-        Number of new rows for each class, in all forms of imbalanced-learn. "auto"
-        raises each class to the number of rows of the largest class. A float is the
-        requested ratio of the minority class to the majority class of a binary problem.
-        A dict gives the requested number of rows of each class, including the original
-        rows; the number can exceed that of the majority class. Classes that already
-        have the requested number of rows get no new rows.
+        Target class sizes, as in imbalanced-learn. "auto" raises each class to the
+        number of rows of the largest class. The other strings ("minority", "not
+        minority", "not majority", "all") have the meaning of imbalanced-learn. A float
+        is the requested ratio of the minority class to the majority class of a binary
+        problem; a ratio below the present ratio raises an error. A dict gives the
+        requested number of rows of each class, including the original rows; the number
+        can exceed that of the majority class. Classes that already have the requested
+        number of rows get no new rows.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
@@ -62,33 +64,32 @@ class PNLSampler(Augmentation, BaseOverSampler):
         order keeps more of each row. If you set an order, rows are encoded:
         ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
         ``Codes.paper(order)``. None uses the default of the method: all interactions,
-        or order 1 for "paper". An order is an error with ``method="lines"`` and with a
-        method object.
+        or order 1 for "paper". Setting ``order`` with ``method="lines"`` or with a
+        method object raises an error.
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours within the class from which the second parent of a
         new row is drawn. For codes drawn from a density, the number of training rows
-        from which a code is decoded. Larger values give more varied rows. "auto" uses a
-        third of the class, at most 10, and 7 for classes with fewer than 18 rows; it
-        uses 5 for densities. If a class has too few rows, all of them are used, and an
-        explicit value raises a warning. A class with one row yields copies of it, with
-        a warning.
+        from which a code is decoded. Larger values give more varied rows. "auto" uses 7
+        for classes with fewer than 18 rows, otherwise a third of the class, at most 10;
+        it uses 5 for densities. If a class has too few rows, all of them are used, and
+        an explicit value raises a warning. A class with one row yields copies of it,
+        with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
-        selects all columns of a data frame that are neither numeric nor times. A new
-        row takes all its categories from one of its parents. All missing values of a
-        categorical column form one additional category. In distances, two different
-        categories count as much as the typical deviation of a numeric column, as in
-        SMOTE-NC.
+        selects all columns of a data frame that are neither numeric nor times, and no
+        column of an array. A new row takes all its categories from one of its parents.
+        All missing values of a categorical column form one additional category. In
+        distances, two different categories count as one typical deviation of the
+        numeric columns, as in SMOTE-NC.
 
     value_support : "auto" or None, default=None
         Restriction of new values to the values that occur in a column. "auto" rounds to
         integers or to up to four decimals if all training values are rounded in this
-        way, preserves a coarser resolution (multiples of 1,000, or of 7 days from a
-        Monday), and copies atoms, values that many rows share (such as 0), from a
-        parent. The default, None, rounds only according to the dtypes, and classifiers
-        rank rows better with it.
+        way, and preserves a coarser resolution (multiples of 1,000, or of 7 days from a
+        Monday). Values that many rows share (atoms, for example 0) are copied from a
+        parent. The default, None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -144,9 +145,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         A :class:`SampleReport` for each class with totals.
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
-        Indices of the parents of each new row in ``X``: the two rows that "mixup"
-        mixed, otherwise the nearest rows in order of distance. Entries are -1 if a
-        class has fewer neighbours than another class.
+        Indices of the parents of each new row in ``X``: the two rows that were mixed,
+        or the rows from which a code was decoded, the nearest row first. Rows with
+        fewer parents than other rows are padded with -1.
 
     groups_, sample_weight_ : ndarray of shape (n + n_new,)
         Groups and weights of all returned rows. Only available if ``fit_resample`` was

@@ -12,13 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
 from .constraints import EPS
-from .rounding import (
-    multiples,
-    on_steps,
-    round_in_order,
-    round_to_steps,
-    steps_between,
-)
+from .rounding import multiples, on_steps, round_in_order, round_to_steps, steps_between
 
 # Maximal number of projections that add the violated orders as constraints.
 ROUNDS_OF_ORDERS = 5

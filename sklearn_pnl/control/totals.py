@@ -1,7 +1,9 @@
 """Read totals of a set of rows: sums of numeric columns, and counts by level.
 
 ``column_total`` describes one total. ``calibrate`` reads totals as constraints on
-weights of rows, and ``Totals`` reads totals of new rows.
+weights of rows, and ``Totals`` reads totals of new rows. This module rejects totals
+that no table can have, such as counts of unknown levels; ``sum_projection`` rejects
+sums that the new rows cannot reach.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,9 +99,10 @@ def column_total(
     Parameters
     ----------
     of : column, tuple of columns, or dict of column to float
-        A column, by name or position, requests its sum or the counts of its levels. A
-        tuple of columns requests counts of combinations of levels. A dict requests the
-        sum of ``coefficient * column``.
+        A column, by name or position, requests its sum if the values are numbers, and
+        counts of its levels if the values are a dict or a Series. A tuple of columns
+        requests counts of combinations of levels. A dict requests the sum of
+        ``coefficient * column``.
     equal : float, or dict or Series of level to float, default=None
         The requested total. With levels (tuples of levels for several columns), the
         values are counts. None uses ``lower`` and ``upper``.
@@ -109,9 +112,8 @@ def column_total(
         Relative tolerance: the total may differ from ``equal`` by this share of
         ``equal``.
     mean : bool, default=False
-        Whether the values are means or shares. A mean is taken over the cells that are
-        not missing. Shares of levels are shares of all rows, including rows with a
-        missing cell or another level.
+        If True, the values are means of numeric columns over the cells that are not
+        missing, or shares of levels in all rows, including rows with a missing cell.
 
     Returns
     -------

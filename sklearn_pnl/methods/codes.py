@@ -73,23 +73,24 @@ class Codes(ObjectsByName, BaseEstimator):
     Parameters
     ----------
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        Largest order of the interactions between modes in a code, or a list of
-        interactions. A larger order makes the code longer. None reduces nothing: the
-        code contains the complete row. The modes of rows with one axis are the prime
-        factors of their length. Pass a :class:`ManyBodyProjector`, which is cloned, to
+        Largest number of axes (modes) whose interaction a code keeps, or a list of
+        interactions. A larger order makes the code longer. None keeps the complete row.
+        A row with one axis is reshaped to a tensor whose axes have the prime factors of
+        its length as lengths. Pass a :class:`ManyBodyProjector`, which is cloned, to
         set the base, poset, offset, mass and tolerance.
 
     offset : float, default=1.0
-        Value added to every cell before encoding, in units of the embedded rows. A
-        larger offset brings new rows closer to straight lines between rows.
+        Value added to every cell after ``embedding`` and before encoding. With
+        "minmax", 1 is the range of a feature. A larger offset brings new rows closer to
+        straight lines between rows.
 
     with_mass : bool, default=True
         Whether the code contains the sum of the row. If False, a new row has the mean
         sum of its parents.
 
     local_manifold : str or LocalManifold, default="fiber"
-        Convex problem that decodes a code: "fiber", "theta", "eta" or "mixture"; see
-        :class:`BackwardProjector`.
+        Set onto which a code is projected to decode it: "fiber", "theta", "eta" or
+        "mixture". :class:`BackwardProjector` describes when to use each of them.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
         Distribution of the new codes. "mixup" draws codes between near rows with noise
@@ -97,8 +98,8 @@ class Codes(ObjectsByName, BaseEstimator):
         "kde" uses a kernel density estimate, as in the paper
         (:class:`~sklearn_pnl.methods.KernelDraws`). An estimator with ``fit`` and
         ``sample`` is cloned and fitted to the codes
-        (:class:`~sklearn_pnl.methods.DensityDraws`). A grid search over
-        ``draws__noise`` requires an object: ``draws=MixupDraws()``.
+        (:class:`~sklearn_pnl.methods.DensityDraws`). To search
+        ``draws__noise``, pass ``draws=MixupDraws()``: a string has no parameters.
 
     reshaper : {"auto", "prime"}, transformer or None, default="auto"
         Transformer from rows to tensors, with an inverse. "prime" uses
