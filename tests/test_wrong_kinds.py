@@ -312,3 +312,33 @@ def filled(**params):
 
 def corrected(*parts):
     pnl.PriorCorrectedClassifier(*parts).fit(ROWS, LABELS)
+
+
+RAGGED = [[1.0, 2.0], [3.0]]
+WORDS = np.array([["a", "b"]] * 4)
+HUGE = np.array([[1e308, 1.0], [-1e308, 2.0]] * 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "place", "remedy"),
+    [
+        (lambda: geometry.rake_array(RAGGED, {(0,): [1.0, 2.0]}), "tables", "numbers"),
+        (lambda: control.rake(WORDS, {(0,): [1.0, 2.0]}), "tables", "numbers"),
+        (
+            lambda: control.rake([[np.nan, 1.0], [2.0, 3.0]], {(0,): [1.0, 2.0]}),
+            r"entry \(0, 0\)",
+            "impute",
+        ),
+        (lambda: control.adjust(WORDS, AT_LEAST_ONE), "Column 0", "data frame"),
+        (lambda: control.find_equalities(WORDS), "Column 0", "data frame"),
+        (lambda: control.calibrate(HUGE, {0: 50.0}), "column 0", "[Dd]ivide"),
+        (lambda: pnl.compare_samples(HUGE, HUGE), "column 'x0'", "divide"),
+        (lambda: pnl.compare_samples(RAGGED, RAGGED), "X .* row 1", "pad"),
+        (lambda: pnl.compare_samples(ROWS, RAGGED), "X_new .* row 1", "pad"),
+    ],
+)
+def test_messages_state_the_place_and_a_remedy_that_the_function_has(
+    call, place, remedy
+):
+    with pytest.raises(ValueError, match=f"{place}.*{remedy}"):
+        call()

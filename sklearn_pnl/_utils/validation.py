@@ -262,9 +262,12 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
         X = list(X) if isinstance(X[0], np.ndarray | list) else X
     if not hasattr(X, "shape"):
         try:
-            X = np.asanyarray(X, dtype=dtype)
+            rows, X = X, np.asanyarray(X, dtype=dtype)
         except ValueError:
             raise ValueError(f"{_shapes_of(X, name)}. {advice}") from None
+        if dtype is object and X.ndim == 1 and isinstance(next(iter(X), None), list):
+            # With other dtypes, NumPy rejects ragged lists.
+            raise ValueError(f"{_shapes_of(rows, name)}. {advice}")
         check_plain(X, name)
     if getattr(X, "shape", None) == ():
         raise TypeError(

@@ -14,13 +14,12 @@ from math import prod
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from .._utils.validation import check_finite, unheard
+from .._utils.blocks import ends_seen
+from .._utils.validation import check_finite, check_ranges, unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
 from ..frames.containers import as_rows
-from ..frames.table import ColumnTable
-
-_PASS_FRAME = "Pass a data frame, in which columns of strings are categories."
+from ..frames.table import PASS_FRAME, ColumnTable
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,8 @@ def read_samples(rows):
         check_finite(X, name, names, missing=True)
     n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)
+    numeric_names = names[: numbers.shape[1]]
+    check_ranges(*ends_seen(numbers), numeric_names)
     cells, features = numbers, [numbers]
     weights = [1.0] * len(names)
     for name, values in categories:
@@ -118,7 +119,7 @@ def _read(rows):
         X = X if by_columns else X.reshape(-1, prod(shape))
         columns = columns_of(X)
         if name == "X":
-            table = ColumnTable(columns, "auto" if by_columns else [], _PASS_FRAME)
+            table = ColumnTable(columns, "auto" if by_columns else [], PASS_FRAME)
         if columns.names not in (None, table.names):
             raise ValueError(
                 f"{name} has the columns {columns.names}, but X has {table.names}. "

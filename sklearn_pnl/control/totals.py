@@ -30,6 +30,9 @@ from .constraints import (
 )
 from .sum_projection import Sums
 
+# Sums up to this size can be squared by a solver.
+_LARGEST_SUM = 1e150
+
 
 @dataclass(frozen=True)
 class ColumnTotal:
@@ -275,10 +278,17 @@ def read_sum(columns, total):
                 f"Column {key!r} is not numeric and has no sum. Request counts by "
                 "level, or convert times to numbers, for example days."
             )
-        for row in np.flatnonzero(~np.isfinite(values)):
+        is_finite = np.isfinite(values)
+        if not is_finite.all():
+            row = int(np.argmin(is_finite))
             raise ValueError(
                 f"Column {key!r} contains {values[row]} in row {row}, so that its sum "
                 "is undefined. Impute this value, or drop the row."
+            )
+        if np.abs(values.astype(np.float64)).max() > _LARGEST_SUM / len(values):
+            raise ValueError(
+                f"The sum of column {key!r} may overflow float64. Divide the column "
+                "by a constant."
             )
         terms += weight * values.astype(np.float64)
     terms = csr_array(terms) if columns.is_sparse else terms

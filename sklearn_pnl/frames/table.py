@@ -28,6 +28,10 @@ _ENCODE = (
     "non-numeric columns of a data frame). If X mixes strings and numbers, pass a data "
     "frame, because arrays convert the numbers to strings."
 )
+PASS_FRAME = (
+    "Encode the column, or pass a data frame, in which columns of strings are "
+    "categories."
+)
 # Largest accepted range of a column in interquartile ranges. float64 has 16 digits, and
 # relations of rows are satisfied to 9 digits.
 _FAR = 1e9
@@ -72,7 +76,10 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
         # scikit-learn returns plain arrays of numbers unchanged.
         if not is_plain or not X.size:
             settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-            rows = validated(estimator, X, _ENCODE, **settings)
+            is_reader = isinstance(estimator, TableReader)
+            rows = validated(
+                estimator, X, PASS_FRAME if is_reader else _ENCODE, **settings
+            )
         kind = kind_of(rows)
         if kind.is_rounded and rows.ndim == 2 and not issparse(rows):
             # Large integers are counted from the minimum of each column.

@@ -51,6 +51,7 @@ def non_negative(values, name, advice=""):
     values = numbers(values, name)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
         where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
+        advice = advice if values[where] < 0 else " Remove or impute the entry."
         raise ValueError(
             f"{name} must be finite and non-negative; entry {where} is "
             f"{values[where]}.{advice}"
@@ -70,7 +71,14 @@ def numbers(values, name="An array"):
     masks and imaginary parts.
     """
     check_plain(values, name)
-    return np.asarray(values, dtype=np.float64)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} must be a rectangular array of numbers; got {values!r:.60} "
+            f"({str(error).split('. ')[0]})."
+        ) from None
 
 
 def as_floats(values):
