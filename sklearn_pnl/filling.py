@@ -14,13 +14,8 @@ from sklearn.utils import gen_batches
 
 from ._utils.arrays import BLOCK_CELLS
 from ._utils.blocks import ends_seen, map_blocks
-from ._utils.validation import (
-    check_ranges,
-    errors_naming,
-    warn_missed,
-    warn_unconverged,
-    warn_user,
-)
+from ._utils.validation import check_ranges, errors_naming
+from ._utils.warnings import warn_missed, warn_unconverged, warn_user
 from .control.constraints import ROUNDINGS, read_constraints
 from .control.feasible_set import FeasibleSet
 from .control.projection import nearest_rows

@@ -17,13 +17,8 @@ from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils.validation import check_is_fitted
 
 from ._utils.threads import one_blas_thread
-from ._utils.validation import (
-    all_or_nothing,
-    check_measures,
-    check_rows,
-    warn_unconverged,
-    warn_user,
-)
+from ._utils.validation import all_or_nothing, check_measures, check_rows
+from ._utils.warnings import warn_unconverged, warn_user
 from .encoding.codec import free_mask, lay_out
 from .encoding.manifolds import ORDER
 from .geometry import (

@@ -34,9 +34,9 @@ from ._utils.validation import (
     check_count,
     check_measures,
     check_tensors,
-    clip_neighbors,
 )
 from .encoding.codec import Codec, encode_rows, free_mask, lay_out, unshared
+from .encoding.k_neighbors import clip_neighbors
 from .encoding.manifolds import (
     LOCAL_MANIFOLD,
     MANIFOLDS_WRITTEN,

@@ -4,7 +4,16 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
+from sklearn import config_context
 from threadpoolctl import ThreadpoolController
+
+# Queries that a thread of scikit-learn's brute-force search compares with the points at
+# once. With fewer than four chunks of queries for each thread, the threads share
+# the points instead of the queries. Which of several points at the distance of the last
+# neighbour are found then depends on the number of threads. A search therefore starts
+# one thread for each four chunks of queries, and a small search starts none.
+# A small search in several threads would also wait for threads that get no core.
+_CHUNK = 128
 
 _lock, _users, _before = Lock(), 0, []
 
@@ -56,6 +65,14 @@ def _set_threads(numbers):
         if hasattr(pool, "clear_controlling_thread"):
             pool.clear_controlling_thread(force=True)
         pool.set_num_threads(n_threads)
+
+
+@contextmanager
+def search_threads(n_queries):
+    """Limit the OpenMP threads of a neighbour search to a number for its queries."""
+    most = max(1, (n_queries - 1) // (4 * _CHUNK))
+    with config_context(pairwise_dist_chunk_size=_CHUNK), few_openmp_threads(most):
+        yield
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Validate parameters, rows and codes, and issue warnings.
+"""Validate parameters, rows and codes.
 
 Errors of this module state the argument, the first invalid row and column, and a
 remedy. ``X`` can be a list, an array of any namespace, a sparse matrix or a data frame.
@@ -7,10 +7,8 @@ remedy. ``X`` can be a list, an array of any namespace, a sparse matrix or a dat
 from __future__ import annotations
 
 import re
-import warnings
 from contextlib import contextmanager
 from functools import wraps
-from inspect import currentframe
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,7 +16,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -39,8 +36,6 @@ TWO_OR_MORE = Interval(Integral, 2, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 _ONE_SHAPE = "Cut or pad the rows to one shape, and combine them with np.stack."
-# Warnings point at the first caller outside the packages below: the code of the user.
-_LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
 
 class InstanceWith(HasMethods):
@@ -448,79 +443,6 @@ def check_codes(estimator, codes):
         )
     check_finite(codes, "codes")
     return codes
-
-
-def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training data"):
-    """Clip ``n_neighbors`` to the number of rows, and warn if this changes the number.
-
-    With ``of_rows``, a row is not its own neighbour, except if it is the only row.
-    """
-    most = n_rows - of_rows
-    if most == 0:
-        warn_user(
-            f"{data_name} has only 1 row, and all new rows are copies of this row. "
-            "Other new rows require more rows."
-        )
-    elif n_neighbors > n_rows:
-        warn_user(
-            f"k_neighbors={n_neighbors}, but {data_name} has only {n_rows} rows: using "
-            f"{most} neighbours. Lower k_neighbors to avoid this warning."
-        )
-    return max(1, min(n_neighbors, most))
-
-
-def warn_unconverged(caller, residual, tol, max_iter):
-    """Warn once if some projections did not converge to ``tol``."""
-    left = ~(residual <= tol)
-    if not left.any():
-        return
-    warn_missed(
-        f"{caller}: {left.sum()} of {left.size} projections did not converge in "
-        f"max_iter={max_iter} Newton steps. The largest residual max|eta_q - eta*| is "
-        f"{residual.max():.1e} (tol={tol:g}). Increase max_iter, tol or offset."
-    )
-
-
-def warn_not_settled(caller, settled, error):
-    """Warn once if theta of some rows has an error above ``error``."""
-    left = np.flatnonzero(~settled)
-    if len(left):
-        warn_missed(
-            f"{caller}: theta of {len(left)} of {len(settled)} rows is not determined "
-            f"to {error:g} (rows {left[:5].tolist()}), because some cells of the rows "
-            "are nearly empty. Increase offset or max_iter, or lower the order."
-        )
-
-
-def warn_not_identified(caller, identified):
-    """Warn once if observed cells of some rows do not determine a code."""
-    left = np.flatnonzero(~identified)
-    if len(left):
-        warn_user(
-            f"{caller}: the observed cells of {len(left)} of {len(identified)} rows do "
-            f"not determine a code (rows {left[:5].tolist()}). The code of the "
-            "flattest measure that fits is returned. Lower the order, or drop the rows."
-        )
-
-
-def warn_missed(message):
-    """Warn that rows do not satisfy a tolerance or a guarantee."""
-    warn_user(message, ConvergenceWarning)
-
-
-def warn_user(message, category=UserWarning):
-    """Warn at the line of the user's code that called the libraries."""
-    frame, level = currentframe(), 1
-    while frame and frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
-
-
-@contextmanager
-def unheard():
-    """Suppress all warnings in the context."""
-    with warnings.catch_warnings(action="ignore"):
-        yield
 
 
 def _place(where, names=None, numbers=None):

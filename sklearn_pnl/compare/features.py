@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import betabinom, ks_2samp, t
 
 from .._utils.reports import TableReport
-from .._utils.validation import unheard
+from .._utils.warnings import unheard
 from .findings import LEVEL, NOTHING, TOO_FEW, judge, no_finding
 
 

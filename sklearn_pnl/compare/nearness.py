@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from .._utils.validation import warn_user
+from .._utils.warnings import warn_user
 from .findings import NEEDS_TEST, NOTHING, judge, judge_area, judge_share, no_finding
 
 # The largest distance of a close row, divided by the median baseline distance. On six

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from .._utils.blocks import ends_seen
-from .._utils.validation import check_finite, check_ranges, unheard
+from .._utils.validation import check_finite, check_ranges
+from .._utils.warnings import unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
 from ..frames.containers import as_rows

@@ -12,9 +12,10 @@ and totals. ``adjust`` applies the projections to given rows. ``calibrate`` and
 """
 
 from .adjusting import adjust
-from .audit import Infeasibility, SampleReport
+from .audit import SampleReport
 from .calibration import CalibrationError, CalibrationReport, calibrate, rake
 from .constraints import CONSTRAINTS, ColumnConstraint, Constraint, LinearConstraints
+from .infeasible_requests import Infeasibility
 from .relations import find_equalities
 from .totals import column_total
 from .value_support import ValueSupport

@@ -11,12 +11,14 @@ from sklearn.utils._param_validation import StrOptions, validate_params
 
 from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
-from .._utils.validation import NOT_NEGATIVE, POSITIVE, warn_user
+from .._utils.validation import NOT_NEGATIVE, POSITIVE
+from .._utils.warnings import warn_user
 from ..frames import TableReader, read_table
-from .audit import audit_rows, explain_infeasible
+from .audit import audit_rows
 from .calibration import check_order
 from .constraints import CONSTRAINTS, Constraint, read_constraints
 from .feasible_set import FeasibleSet
+from .infeasible_requests import explain_infeasible
 from .projection import project_rows
 from .relations import ColumnRelations, resolve_equalities
 from .sum_projection import project_to_totals

@@ -21,7 +21,8 @@ from sklearn.utils.validation import _check_sample_weight
 from .._utils.masked import check_plain
 from .._utils.reports import TableReport
 from .._utils.threads import one_blas_thread
-from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
+from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming
+from .._utils.warnings import warn_user
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
 from ..geometry.convex.reach import box_reach, span

@@ -25,18 +25,16 @@ from scipy.sparse import csr_array, kron, vstack
 
 from .._utils.arrays import slices
 from ..geometry.convex.affine import IntervalDual, minimise
-from ..geometry.convex.reach import Program, span
-from .audit import Infeasibility, explain_infeasible, within
+from ..geometry.convex.reach import Program
 from .constraints import ALMOST, TOL, LinearConstraints
 from .equalities import echelon
+from .infeasible_requests import explain_infeasible, explain_infeasible_totals
 from .projection import ROUNDS_OF_ORDERS, nearest_rows, nearest_whole_row, round_rows
 from .rounding import least_change, off_steps, on_steps
 
 # The search stops after this number of rows in turn that cannot change a sum, since
 # each row takes milliseconds.
 _IN_VAIN = 50
-# With more cells, a linear programme on distinct rows takes more than seconds.
-_MOST_CELLS = 100_000
 
 
 class Sums(LinearConstraints):
@@ -97,14 +95,14 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
         if problem.is_feasible(moved):
             break
     else:
-        raise problem.explain(moved)
+        raise explain_infeasible_totals(problem, moved)
     moved = problem.rounded(problem.in_order(moved))
     # Columns without resolution, or else all non-integer columns, compensate rounding.
     for stays in (feasible.columns.steps > 0, feasible.columns.is_whole):
         if not problem.is_feasible(moved):
             moved = problem.holding(moved, stays).solve()
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
-        raise problem.explain(moved)
+        raise explain_infeasible_totals(problem, moved)
     return np.where(problem.gaps, np.nan, moved)
 
 
@@ -359,73 +357,6 @@ class _Problem:
             kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
             room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
         )
-
-    def explain(self, rows):
-        """Return the error of an infeasible row, or of a sum that cannot be reached."""
-        kept = self.system, self.low, self.high
-        alone, satisfied = nearest_rows(self.start, self.weights, *kept)
-        if not satisfied.all():
-            return explain_infeasible(alone, ~satisfied.all(axis=1), self.set)
-        sums, n_kept = self.sums, len(self.system)
-        for exact, whole in ((rows.size <= _MOST_CELLS, False), (False, True)):
-            conflict = self.program(exact, whole).conflict()
-            if conflict and conflict.k >= n_kept and conflict.nearest:
-                break
-        else:
-            return self.not_found(rows)
-        k = conflict.k - n_kept
-        names = [*self.system.descriptions, *sums.descriptions]
-        limits = within([names[j] for j in conflict.others])
-        is_above = conflict.nearest == [conflict.above]
-        end = (sums.upper if is_above else sums.lower)[k]
-        found, text = conflict.request(end, 0.1 * self.tol * abs(end))
-        return Infeasibility(
-            f"The requested {self.requested(k)}, but {len(rows)} rows {limits} can "
-            f"only reach {conflict}. Request {text}{self.interval({k: found})}."
-        )
-
-    def not_found(self, rows):
-        """Return the error of sums that were not found, but may be feasible."""
-        sums = self.sums
-        missed = np.flatnonzero(sums.share_missed(rows) > self.tol)
-        if not len(missed) or not self.keeps(rows).all():
-            return Infeasibility(
-                "No rows were found that have all requested totals and satisfy their "
-                "constraints. Leave out a total, or request an interval."
-            )
-        used = sums.coefficients[missed[0]] != 0
-        found, steps = sums.of(rows), self.set.columns.steps[used]
-        of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
-        each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
-        return Infeasibility(
-            f"The requested {self.requested(missed[0])}, but the rows that were "
-            f"found{of_steps} have {found[missed[0]]:.12g}. Request "
-            f"{' and '.join(each)}{self.interval({k: found[k] for k in missed})}."
-        )
-
-    def requested(self, k):
-        """Name a sum and its request."""
-        sums = self.sums
-        asked = span(sums.lower[k], sums.upper[k], 12)
-        return f"{sums.names[k].removeprefix('the ')} is {asked}"
-
-    def interval(self, found):
-        """Advise an interval that contains the sums that can be reached.
-
-        The advice is empty if requests are intervals already, or if the interval would
-        be wider than half of the request.
-        """
-        share = 0.0
-        for k, value in found.items():
-            end = self.sums.lower[k]
-            is_exact = end == self.sums.upper[k] != 0
-            share = max(share, abs(value - end) / abs(end) if is_exact else np.inf)
-        if not 0 < share <= 0.5:
-            return ""
-        # Two digits, rounded up.
-        digit = 10.0 ** (np.floor(np.log10(share)) - 1)
-        rtol = np.ceil(share / digit * (1 + ALMOST)) * digit
-        return f", or an interval: column_total(..., rtol={rtol:.2g})"
 
 
 class _SumDual(IntervalDual):

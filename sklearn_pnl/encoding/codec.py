@@ -37,8 +37,8 @@ from .._utils.arrays import (
     widest,
 )
 from .._utils.blocks import even_step, map_blocks
-from .._utils.validation import (
-    check_masses,
+from .._utils.validation import check_masses
+from .._utils.warnings import (
     warn_not_identified,
     warn_not_settled,
     warn_unconverged,
@@ -52,15 +52,11 @@ from ..geometry import (
     theta_from_prob,
 )
 from ..geometry.coordinates import normalized_exp
+from ..geometry.many_body.closed_forms import DETERMINED, attainable_tol, rows_at_once
 from ..geometry.many_body.completion import fit_exactly, read_observed
 from ..geometry.many_body.observed import Design
 from ..geometry.many_body.one_body import one_body_theta
-from ..geometry.many_body.solvers import (
-    DETERMINED,
-    attainable_tol,
-    mixed_solver,
-    rows_at_once,
-)
+from ..geometry.many_body.solvers import mixed_solver
 from ..geometry.posets.protocol import zeta_columns
 
 

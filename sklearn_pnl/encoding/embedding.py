@@ -15,13 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.arrays import at_least, cast, is_foreign, namespace, to_host, widest
 from .._utils.blocks import ends_of
-from .._utils.validation import (
-    check_finite,
-    check_measures,
-    check_rows,
-    flat,
-    warn_user,
-)
+from .._utils.validation import check_finite, check_measures, check_rows, flat
+from .._utils.warnings import warn_user
 from .codec import lay_out
 
 

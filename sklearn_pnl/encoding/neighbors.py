@@ -39,17 +39,9 @@ from .._utils.arrays import (
     to_host,
 )
 from .._utils.blocks import map_blocks, shares_memory
-from .._utils.threads import few_openmp_threads, one_blas_thread
-from .._utils.validation import warn_unconverged
+from .._utils.threads import one_blas_thread, search_threads
+from .._utils.warnings import warn_unconverged
 from ..frames.categories import Indicators, typical_deviation
-
-# Queries that a thread of scikit-learn's brute-force search compares with the points at
-# once. With fewer than four chunks of queries for each thread, the threads share
-# the points instead of the queries. Which of several points at the distance of the last
-# neighbour are found then depends on the number of threads. A search therefore starts
-# one thread for each four chunks of queries, and a small search starts none.
-# A small search in several threads would also wait for threads that get no core.
-_CHUNK = 128
 
 
 class KLMetric:
@@ -420,9 +412,7 @@ def _search_by(search, queries, k, n_jobs):
     if not isinstance(search, KDTree):
         # Arrays made here need no check.
         options = {"assume_finite": True, "skip_parameter_validation": True}
-        options["pairwise_dist_chunk_size"] = _CHUNK
-        most = max(1, (queries.shape[0] - 1) // (4 * _CHUNK))
-        with config_context(**options), few_openmp_threads(most):
+        with config_context(**options), search_threads(queries.shape[0]):
             return search.kneighbors(queries, k)
     n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
     if n_jobs == 1:

@@ -13,21 +13,12 @@ import numpy as np
 from .._utils.arrays import dense
 from .._utils.blocks import ends_seen
 from ..frames.categories import typical_deviation
+from .k_neighbors import default_k_neighbors
 from .neighbors import PointSearch
 
 # Columns up to which their local spread is computed, and levels are kept apart. Both
 # need dense rows, and were measured on tables with fewer columns.
 MOST_COLUMNS = 500
-
-
-def default_k_neighbors(m):
-    """Return the default number of neighbours for a class with m rows.
-
-    The default is 7 for fewer than 18 rows, otherwise a third of the rows, at most 10.
-    More neighbours would mix the clusters of a small class. For classes with 8 to 12
-    rows, classifiers ranked worse with 4 or 6 neighbours than with 7.
-    """
-    return min(10, m // 3) if m >= 18 else min(7, m)
 
 
 class RowSearch:

@@ -17,8 +17,8 @@ from .._utils.validation import (
     not_numeric,
     refuse_device,
     validated,
-    warn_user,
 )
+from .._utils.warnings import warn_user
 from .categories import level_codes
 from .containers import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .number_types import NAMES, kind_of, share_scales

@@ -26,17 +26,13 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._utils.arrays import slices
 from .._utils.blocks import cut, whole_steps
-from .._utils.validation import (
-    NOT_NEGATIVE,
-    InstanceWith,
-    ObjectsByName,
-    clip_neighbors,
-)
+from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
 from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
 from ..control.rounding import discretize, mend
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
+from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
 from ..encoding.manifolds import (
     LOCAL_MANIFOLD,
     MANIFOLDS_WRITTEN,
@@ -46,7 +42,7 @@ from ..encoding.manifolds import (
     as_local_manifold,
 )
 from ..encoding.neighbors import TrainingRows
-from ..encoding.table_neighbors import default_k_neighbors, strata_of
+from ..encoding.table_neighbors import strata_of
 from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper

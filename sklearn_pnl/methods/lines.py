@@ -28,13 +28,13 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
 from .._utils.arrays import dense, slices
-from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
+from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE
 from ..control.feasible_set import FeasibleSet
 from ..control.rounding import discretize, mend
+from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
 from ..encoding.table_neighbors import (
     RowSearch,
     SparseRowSearch,
-    default_k_neighbors,
     separate_levels,
     strata_of,
 )

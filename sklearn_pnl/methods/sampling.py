@@ -19,8 +19,8 @@ from scipy.sparse import issparse, vstack
 
 from .._utils.arrays import dense
 from .._utils.blocks import cut
-from .._utils.validation import warn_user
-from ..control.audit import Infeasibility, audit_rows, explain_infeasible, report_of
+from .._utils.warnings import warn_user
+from ..control.audit import audit_rows, report_of
 from ..control.base_rows import (
     choose_base_rows,
     condition_weights,
@@ -30,6 +30,7 @@ from ..control.base_rows import (
     parent_weights,
 )
 from ..control.constraints import read_constraints
+from ..control.infeasible_requests import Infeasibility, explain_infeasible
 from ..control.projection import project_rows
 from ..control.rounding import restore
 from ..control.sum_projection import project_to_totals

@@ -19,7 +19,7 @@ from sklearn_pnl.geometry import (
     rake_array,
 )
 from sklearn_pnl.geometry.many_body.bases import ScaledBasis
-from sklearn_pnl.geometry.many_body.solvers import GeneralSolver, TiltSolver
+from sklearn_pnl.geometry.many_body.newton_solvers import GeneralSolver, TiltSolver
 
 
 def estimable_cells(observed, poset, matched):

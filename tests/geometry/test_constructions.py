@@ -26,7 +26,8 @@ from sklearn_pnl.geometry import (
     product_poset,
     tree_poset,
 )
-from sklearn_pnl.geometry.many_body.solvers import ClassSolver, GeneralSolver
+from sklearn_pnl.geometry.many_body.closed_forms import ClassSolver
+from sklearn_pnl.geometry.many_body.newton_solvers import GeneralSolver
 
 SEEDS = [0, 1, 2]
 TRANSFORMS = ["zeta", "moebius", "eta", "eta_inverse"]

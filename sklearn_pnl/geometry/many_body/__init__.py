@@ -34,9 +34,9 @@ which missing cells are determined (Bishop, Fienberg and Holland 1975, chapter 5
 solves the same problem with a reference that is zero at the missing cells.
 """
 
+from .closed_forms import Projection
 from .completion import Completion, complete
 from .projections import many_body_projection, mixed_projection
-from .solvers import Projection
 
 __all__ = [
     "Completion",

@@ -33,7 +33,8 @@ from numpy.typing import ArrayLike
 
 from ..posets.interactions import Interactions
 from ..posets.protocol import PosetProtocol, order_mask
-from .solvers import Projection, mixed_solver
+from .closed_forms import Projection
+from .solvers import mixed_solver
 
 
 def mixed_projection(

@@ -1,0 +1,200 @@
+"""Explain which constraints or totals cannot be satisfied, and what can be reached."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..geometry.convex.reach import Program, span
+from .constraints import ALMOST, EPS, ROUNDINGS, TOL
+from .projection import nearest_rows
+
+# With more cells, a linear programme on distinct rows takes more than seconds.
+_MOST_CELLS = 100_000
+
+
+class Infeasibility(ValueError):
+    """Error for constraints that a row, or a set of rows, cannot satisfy.
+
+    Parameters
+    ----------
+    message : str
+    row : int, default=None
+        Index of the first infeasible row; None for totals of all rows.
+
+    See Also
+    --------
+    ColumnConstraint : A constraint on each row.
+    adjust : Move rows to constraints.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def within(others):
+    """Name the constraints that limit what can be reached, or else the bounds."""
+    if not others:
+        return "within the bounds of the columns"
+    shown = others if len(others) <= 4 else [*others[:3], f"{len(others) - 3} more"]
+    *most, last = shown
+    return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
+
+
+def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
+    """Find a constraint that the first infeasible row cannot satisfy, and its range.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        The best approximations.
+    infeasible : ndarray of bool of shape (n,)
+    feasible : FeasibleSet
+        The feasible set of the rows.
+    numbers : ndarray of int of shape (n,), default=None
+        Row numbers in messages; None for positions.
+    advice : str
+        Further advice at the end of the message.
+
+    Returns
+    -------
+    error : Infeasibility
+        The error to raise.
+    """
+    i, advice = int(np.argmax(infeasible)), f" {advice}" if advice else ""
+    number = i if numbers is None else int(numbers[i])
+    feasible, row = feasible.take_rows(i), rows[i]
+    system = feasible.system(gaps=np.isnan(rows[[i]]))
+    system = replace(system, lower=system.lower.ravel(), upper=system.upper.ravel())
+    problem = f"Row {number} cannot satisfy all constraints: "
+    for whole in (False, True):
+        conflict = _program(row, system, feasible, whole).conflict()
+        if conflict and conflict.nearest:
+            break
+    else:
+        missed = np.nan_to_num(np.abs(system.residual(row[None]))[0], nan=np.inf)
+        k = int(np.argmax(missed / system.scale))
+        return Infeasibility(
+            f"{problem}the best row that was found misses {system.descriptions[k]} by "
+            f"{missed[k]:.3g}. Leave this constraint out, or widen it.{advice}",
+            number,
+        )
+    k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
+    is_above = conflict.nearest == [conflict.above]
+    end = (system.upper if is_above else system.lower)[k]
+    # The bounds of a single column have no room.
+    is_sum = np.count_nonzero(system.coefficients[k]) > 1
+    found, text = conflict.request(end, 0.1 * TOL * system.scale[k] * is_sum)
+    limits = within([system.descriptions[j] for j in others])
+    remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
+    if any(j >= n_data for j in others):
+        remedy += ", or leave out one of the constraints"
+    return Infeasibility(
+        f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
+        f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
+        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}."
+        f"{advice}",
+        number,
+    )
+
+
+def _program(row, system, feasible, whole):
+    """Build the linear programme of one row; some columns are integers or binary."""
+    columns, gaps = feasible.columns, np.isnan(row)
+    steps = columns.steps
+    low, high = (np.where(gaps, 0.0, end) for end in (columns.low, columns.high))
+    unit = np.where(
+        columns.ranges > 0,
+        columns.ranges,
+        np.abs(columns.least),
+    )
+    unit = np.where(unit > 0, unit, 1.0)
+    base = np.clip(np.where(gaps, 0.0, row), low, high)
+    is_whole = np.zeros(len(row), bool)
+    if whole:
+        binary = columns.binary & (low < high)
+        unit = np.where(binary, high - low, np.where(columns.is_whole, steps, unit))
+        base = np.where(columns.is_whole, np.rint(base / unit) * unit, base)
+        base, is_whole = np.where(binary, low, base), columns.is_whole | binary
+    sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
+    return Program(
+        system.coefficients,
+        system.lower,
+        system.upper,
+        low,
+        high,
+        base,
+        unit,
+        is_whole,
+        room=TOL * system.scale + ROUNDINGS * EPS * sizes,
+    )
+
+
+def explain_infeasible_totals(problem, rows):
+    """Return the error of an infeasible row, or of a sum that cannot be reached."""
+    kept = problem.system, problem.low, problem.high
+    alone, satisfied = nearest_rows(problem.start, problem.weights, *kept)
+    if not satisfied.all():
+        return explain_infeasible(alone, ~satisfied.all(axis=1), problem.set)
+    sums, n_kept = problem.sums, len(problem.system)
+    for exact, whole in ((rows.size <= _MOST_CELLS, False), (False, True)):
+        conflict = problem.program(exact, whole).conflict()
+        if conflict and conflict.k >= n_kept and conflict.nearest:
+            break
+    else:
+        return _not_found(problem, rows)
+    k = conflict.k - n_kept
+    names = [*problem.system.descriptions, *sums.descriptions]
+    limits = within([names[j] for j in conflict.others])
+    is_above = conflict.nearest == [conflict.above]
+    end = (sums.upper if is_above else sums.lower)[k]
+    found, text = conflict.request(end, 0.1 * problem.tol * abs(end))
+    return Infeasibility(
+        f"The requested {_requested(sums, k)}, but {len(rows)} rows {limits} can "
+        f"only reach {conflict}. Request {text}{_interval(sums, {k: found})}."
+    )
+
+
+def _not_found(problem, rows):
+    """Return the error of sums that were not found, but may be feasible."""
+    sums = problem.sums
+    missed = np.flatnonzero(sums.share_missed(rows) > problem.tol)
+    if not len(missed) or not problem.keeps(rows).all():
+        return Infeasibility(
+            "No rows were found that have all requested totals and satisfy their "
+            "constraints. Leave out a total, or request an interval."
+        )
+    used = sums.coefficients[missed[0]] != 0
+    found, steps = sums.of(rows), problem.set.columns.steps[used]
+    of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
+    each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
+    return Infeasibility(
+        f"The requested {_requested(sums, missed[0])}, but the rows that were "
+        f"found{of_steps} have {found[missed[0]]:.12g}. Request "
+        f"{' and '.join(each)}{_interval(sums, {k: found[k] for k in missed})}."
+    )
+
+
+def _requested(sums, k):
+    """Name a sum and its request."""
+    asked = span(sums.lower[k], sums.upper[k], 12)
+    return f"{sums.names[k].removeprefix('the ')} is {asked}"
+
+
+def _interval(sums, found):
+    """Advise an interval that contains the sums that can be reached.
+
+    The advice is empty if requests are intervals already, or if the interval would
+    be wider than half of the request.
+    """
+    share = 0.0
+    for k, value in found.items():
+        end = sums.lower[k]
+        is_exact = end == sums.upper[k] != 0
+        share = max(share, abs(value - end) / abs(end) if is_exact else np.inf)
+    if not 0 < share <= 0.5:
+        return ""
+    # Two digits, rounded up.
+    digit = 10.0 ** (np.floor(np.log10(share)) - 1)
+    rtol = np.ceil(share / digit * (1 + ALMOST)) * digit
+    return f", or an interval: column_total(..., rtol={rtol:.2g})"

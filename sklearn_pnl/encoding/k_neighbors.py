@@ -1,0 +1,29 @@
+"""Default and largest number of neighbours for a class of rows."""
+
+from .._utils.warnings import warn_single_row, warn_user
+
+
+def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training data"):
+    """Clip ``n_neighbors`` to the number of rows, and warn if this changes the number.
+
+    With ``of_rows``, a row is not its own neighbour, except if it is the only row.
+    """
+    most = n_rows - of_rows
+    if most == 0:
+        warn_single_row(data_name)
+    elif n_neighbors > n_rows:
+        warn_user(
+            f"k_neighbors={n_neighbors}, but {data_name} has only {n_rows} rows: using "
+            f"{most} neighbours. Lower k_neighbors to avoid this warning."
+        )
+    return max(1, min(n_neighbors, most))
+
+
+def default_k_neighbors(m):
+    """Return the default number of neighbours for a class with m rows.
+
+    The default is 7 for fewer than 18 rows, otherwise a third of the rows, at most 10.
+    More neighbours would mix the clusters of a small class. For classes with 8 to 12
+    rows, classifiers ranked worse with 4 or 6 neighbours than with 7.
+    """
+    return min(10, m // 3) if m >= 18 else min(7, m)
