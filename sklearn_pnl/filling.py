@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import gen_batches
 
 from ._utils.arrays import BLOCK_CELLS
-from ._utils.blocks import ends_seen, map_blocks
+from ._utils.blocks import map_blocks, observed_bounds
 from ._utils.validation import check_ranges, errors_naming
 from ._utils.warnings import warn_missed, warn_unconverged, warn_user
 from .control.constraints import ROUNDINGS, read_constraints
@@ -44,7 +44,7 @@ class NearRows:
     def __init__(self, rows, n_neighbors, n_candidates=None):
         self._k = n_neighbors
         # Columns without a value have no range.
-        self._low, high = ends_seen(rows)
+        self._low, high = observed_bounds(rows)
         self._unit = np.where(high > self._low, high - self._low, 1.0)
         rows = (rows - self._low) / self._unit
         seen = ~np.isnan(rows)
@@ -188,25 +188,29 @@ class TableFiller:
         """
         system = self._system
         # A constraint without a missing cell cannot be changed by imputation.
-        asked = missing @ (system.coefficients != 0).T
+        requested = missing @ (system.coefficients != 0).T
         filled, todo = guess.copy(), np.arange(len(guess))
         for box in self._boxes:
             start, free = guess[todo], missing[todo]
             part = replace(
                 system,
-                lower=np.where(asked[todo], system.lower - 2 * self._rounding, -np.inf),
-                upper=np.where(asked[todo], system.upper + 2 * self._rounding, np.inf),
+                lower=np.where(
+                    requested[todo], system.lower - 2 * self._rounding, -np.inf
+                ),
+                upper=np.where(
+                    requested[todo], system.upper + 2 * self._rounding, np.inf
+                ),
             )
             weights = self._set.weights(start, ~free)
-            ends = (np.where(free, end, start) for end in box)
-            filled[todo], satisfied = nearest_rows(start, weights, part, *ends)
+            bounds = (np.where(free, bound, start) for bound in box)
+            filled[todo], satisfied = nearest_rows(start, weights, part, *bounds)
             if satisfied.all():
                 break
             off = ~satisfied.all(axis=1)
             if box is not self._boxes[0]:
                 share = np.abs(part.residual(filled[todo])) / part.scale
                 worst = np.argmax(np.where(satisfied, -1, share), axis=1)
-                asked[todo[off], worst[off]] = False
+                requested[todo[off], worst[off]] = False
             todo = todo[off]
         return filled
 

@@ -127,8 +127,8 @@ def check_relations(old, new):
         assert (value["b"] <= value["c"]).all()
     if "persons" in new:
         gap = value["persons"] - value["adults"] - value["children"]
-        is_whole = old["persons"].dtype.kind == "i"
-        assert np.abs(gap).max() <= (0 if is_whole else 1e-12)
+        is_integer = old["persons"].dtype.kind == "i"
+        assert np.abs(gap).max() <= (0 if is_integer else 1e-12)
     if "is_0" in new:
         assert_array_equal(value["is_0"] + value["is_1"] + value["is_2"], 1)
 
@@ -246,8 +246,8 @@ def test_sums_of_all_new_rows_are_met(kind):
     frame, names = _terms(kind)
     rare = frame.iloc[90:]
     wanted = {n: 1.02 * rare[n].to_numpy(float).sum() * N_NEW / 30 for n in names[:1]}
-    is_whole = frame[names[0]].dtype.kind in "iu"
-    wanted = {n: float(np.rint(v)) if is_whole else v for n, v in wanted.items()}
+    is_integer = frame[names[0]].dtype.kind in "iu"
+    wanted = {n: float(np.rint(v)) if is_integer else v for n, v in wanted.items()}
     sampler = PNLSampler(totals={1: wanted}, random_state=0)
     new = sampler.fit_resample(frame, LABELS)[0].iloc[N:]
     for name, value in wanted.items():
@@ -256,7 +256,7 @@ def test_sums_of_all_new_rows_are_met(kind):
         room = 1e-9 * size
         if kind == "float32":
             room += np.finfo("f4").eps * np.abs(got).max()
-        assert abs(got.sum() - value) <= (0 if is_whole else room)
+        assert abs(got.sum() - value) <= (0 if is_integer else room)
     assert len(new) == N_NEW
     assert sampler.reports_[1].n_rows == N_NEW
     check_relations(frame, new)

@@ -133,8 +133,8 @@ def has_fill_within(rows, missing, system, ends):
         a = system.coefficients[:, hidden]
         told = a.any(axis=1)
         rest = system.coefficients[told][:, ~hidden] @ rows[i, ~hidden]
-        ends_of = (np.atleast_2d(e)[0] for e in (system.lower, system.upper))
-        lower, upper = (e[told] - rest for e in ends_of)
+        column_bounds = (np.atleast_2d(e)[0] for e in (system.lower, system.upper))
+        lower, upper = (e[told] - rest for e in column_bounds)
         found = milp(
             np.zeros(a.shape[1]),
             constraints=LinearConstraint(a[told], lower, upper),

@@ -601,7 +601,7 @@ ENTRIES = [(key, name) for key, case in CASES.items() for name in case.current]
 def test_parameters_act_or_are_refused(key, name):
     case, before = CASES[key], outcome_of(key)
     assert isinstance(before, str), before
-    names = [name, *case.given, *["asks for"] * (name in ("strict", "infeasible"))]
+    names = [name, *case.given, *["must be"] * (name in ("strict", "infeasible"))]
     current = joblib.hash(case.current[name])
     values = [v for v in case.others[name] if joblib.hash(v) != current]
     faults = {

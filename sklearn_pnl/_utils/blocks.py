@@ -45,8 +45,8 @@ def map_blocks(function, *arrays, step, n_jobs=None):
         for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
-            for whole, part in zip(joined, parts, strict=True):
-                whole[done : done + len(part)] = part
+            for array, part in zip(joined, parts, strict=True):
+                array[done : done + len(part)] = part
             done += len(parts[0])
     return joined
 
@@ -142,36 +142,36 @@ def even_step(n, step):
     return -(-n // (4 * max(1, round(n / (4 * step)))))
 
 
-def ends_of(rows):
+def column_bounds(rows):
     """Return the minimum and the maximum (D,) of each column of rows (n, D)."""
     if is_foreign(rows):
         return namespace(rows).min(rows, axis=0), namespace(rows).max(rows, axis=0)
     n, d = rows.shape
     # Several short rows are reduced as one long row, which is up to 8 times as fast.
     side = max(1, min(1024 // max(d, 1), n)) if rows.flags.c_contiguous else 1
-    whole = n // side * side
-    long = rows[:whole].reshape(n // side, side * d)
+    n_square = n // side * side
+    long = rows[:n_square].reshape(n // side, side * d)
 
-    def reduced(end):
-        first = end.reduce(long, axis=0).reshape(side, d)
-        return end.reduce(np.concatenate([first, rows[whole:]]), axis=0)
+    def reduced(ufunc):
+        first = ufunc.reduce(long, axis=0).reshape(side, d)
+        return ufunc.reduce(np.concatenate([first, rows[n_square:]]), axis=0)
 
     return reduced(np.minimum), reduced(np.maximum)
 
 
-def ends_seen(rows):
+def observed_bounds(rows):
     """Return the minimum and the maximum of each column in float64, without NaN.
 
     ``rows`` are a NumPy array or a sparse matrix. For columns without values, 0 is
     returned.
     """
     if issparse(rows):
-        ends = rows.nanmin(axis=0), rows.nanmax(axis=0)
-        return tuple(np.nan_to_num(end.toarray().ravel()) for end in ends)
-    ends = ends_of(rows)
-    if np.isnan(ends[0]).any():
-        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
-    return tuple(np.nan_to_num(end.astype(np.float64)) for end in ends)
+        bounds = rows.nanmin(axis=0), rows.nanmax(axis=0)
+        return tuple(np.nan_to_num(bound.toarray().ravel()) for bound in bounds)
+    bounds = column_bounds(rows)
+    if np.isnan(bounds[0]).any():
+        bounds = np.fmin.reduce(rows), np.fmax.reduce(rows)
+    return tuple(np.nan_to_num(bound.astype(np.float64)) for bound in bounds)
 
 
 # --- random rows ------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _scrambled(keys):
     return keys ^ (keys >> np.uint64(31))
 
 
-def sample_with_ends(rows, columns, order, size):
+def sample_with_bounds(rows, columns, order, size):
     """Return indices of random rows that include the extremes of each column.
 
     Parameters
@@ -233,16 +233,18 @@ def sample_with_ends(rows, columns, order, size):
         return order
     place, chosen = np.empty(n, int), [np.arange(size)]
     place[order] = np.arange(n)
-    for ends, of_first in zip(ends_of(rows), ends_of(rows[order[:size]]), strict=True):
+    for bounds, of_first in zip(
+        column_bounds(rows), column_bounds(rows[order[:size]]), strict=True
+    ):
         # An end that the first rows do not have is in few rows.
-        left = columns[of_first[columns] != ends[columns]]
+        left = columns[of_first[columns] != bounds[columns]]
         if not len(left):
             continue
         first = np.full(len(left), n)
         for part in slices(n, 1 + BLOCK_CELLS // len(left)):
-            is_end = some_columns(rows[part], left) == ends[left]
-            some = np.flatnonzero(is_end.any(axis=1))
-            row, column = np.nonzero(is_end[some])
+            at_bound = some_columns(rows[part], left) == bounds[left]
+            some = np.flatnonzero(at_bound.any(axis=1))
+            row, column = np.nonzero(at_bound[some])
             np.minimum.at(first, column, place[part][some[row]])
         chosen.append(first)
     return order[np.unique(np.concatenate(chosen))]
@@ -251,7 +253,7 @@ def sample_with_ends(rows, columns, order, size):
 # --- batches ----------------------------------------------------------------------
 
 
-def whole_steps(size, step):
+def multiple_of_step(size, step):
     """Round ``size`` up to a multiple of ``step``."""
     return -(-size // step) * step
 

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from .._utils.blocks import ends_seen
+from .._utils.blocks import observed_bounds
 from .._utils.validation import check_finite, check_ranges
 from .._utils.warnings import unheard
 from ..frames import columns_of, is_frame
@@ -69,10 +69,10 @@ def read_samples(rows):
         if len(X) < least:
             raise ValueError(f"{name} must have at least {least} rows; got {len(X)}.")
         check_finite(X, name, names, missing=True)
-    n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
+    n_train, bounds = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)
     numeric_names = names[: numbers.shape[1]]
-    check_ranges(*ends_seen(numbers), numeric_names)
+    check_ranges(*observed_bounds(numbers), numeric_names)
     cells, features = numbers, [numbers]
     weights = [1.0] * len(names)
     for name, values in categories:
@@ -94,7 +94,7 @@ def read_samples(rows):
         medians = np.nan_to_num(np.nanmedian(X[:n_train], axis=0))
     points = np.where(np.isnan(X), medians, X) * weights
     arrays = cells, X[:, : len(names)], points
-    split = zip(*(np.split(array, ends) for array in arrays), strict=True)
+    split = zip(*(np.split(array, bounds) for array in arrays), strict=True)
     samples = (Sample(*part, numbers.shape[1]) for part in split)
     return dict(zip(parts, samples, strict=True)), names
 

@@ -143,7 +143,7 @@ def adjust(
     final = np.asarray(table.read(moved), dtype=np.float64)
     # The final check covers the rounding of types, because other rounding can be lost.
     columns = feasible.columns
-    columns = replace(columns, steps=np.where(columns.is_whole, columns.steps, 0.0))
+    columns = replace(columns, steps=np.where(columns.is_integer, columns.steps, 0.0))
     relations = replace(feasible.relations, columns=columns)
     audit_rows(final, replace(feasible, relations=relations), "adjust")
     if hasattr(X, "iloc"):

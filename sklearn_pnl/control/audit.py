@@ -130,9 +130,9 @@ class SampleReport(TableReport):
     --------
     >>> import numpy as np
     >>> from sklearn_pnl.control import SampleReport
-    >>> asked = ("the sum of a",), np.array([3.0]), np.array([3.0])
+    >>> requested = ("the sum of a",), np.array([3.0]), np.array([3.0])
     >>> reached = np.array([3.0]), np.zeros(1)
-    >>> print(SampleReport(20, 30, *asked, *reached, ("a", "b"), np.zeros(2), 30.0))
+    >>> print(SampleReport(20, 30, *requested, *reached, ("a", "b"), np.zeros(2), 30.0))
     20 new rows, 1 constraint
     constraint    lower  upper  achieved  residual
     the sum of a      3      3         3         0
@@ -185,7 +185,7 @@ def report_of(feasible, rows, n_train, n_parents, of_totals=None, moved=None):
     n_parents : float
         Effective number of parents.
     of_totals : tuple, default=None
-        Names, ends, values and residuals, as returned by :meth:`.Totals.achieved`.
+        Names, bounds, values and residuals, as returned by :meth:`.Totals.achieved`.
     moved : ndarray of shape (D,), default=None
         Root mean square displacement of each column by the totals.
     """

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.neighbors import NearestNeighbors
 
 from .._utils.arrays import slices
-from ..geometry.convex.whole import least_missed, whole_near
+from ..geometry.convex.integers import integers_near, least_missed
 from .constraints import ALMOST, TOL
 from .weights import effective_size, nearest_weights
 
@@ -57,8 +57,8 @@ def condition_weights(values, lower, upper):
     return weights / weights.sum()
 
 
-def in_spreads(values, *ends):
-    """Divide values (m, k), and the ends of intervals, by standard deviations.
+def in_spreads(values, *bounds):
+    """Divide values (m, k), and the bounds of intervals, by standard deviations.
 
     NaN becomes the median of the other values.
     """
@@ -67,7 +67,7 @@ def in_spreads(values, *ends):
     values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
     spread = values.std(axis=0)
     spread[spread == 0] = 1.0
-    return tuple(x / spread for x in (values, *ends))
+    return tuple(x / spread for x in (values, *bounds))
 
 
 def gaps_of(values, lower, upper):
@@ -230,8 +230,8 @@ def parent_weights(totals, numbers, shares=None):
 def _nearest(system, near):
     """Compute the positive weights nearest to given weights with sums in intervals."""
     limits = np.zeros_like(near), np.full_like(near, np.inf)
-    ends = system.lower, system.upper
-    return nearest_weights(system.coefficients, *ends, near, *limits, TOL, 60)[0]
+    bounds = system.lower, system.upper
+    return nearest_weights(system.coefficients, *bounds, near, *limits, TOL, 60)[0]
 
 
 def choose_base_rows(totals, weights, rng):
@@ -242,13 +242,13 @@ def choose_base_rows(totals, weights, rng):
     which adds little variance.
     """
     first, cell = totals.cells
-    asked, near, chosen = totals.counts, np.bincount(cell, weights), []
-    rows, ends = asked.coefficients[:, first], (asked.lower, asked.upper)
+    requested, near, chosen = totals.counts, np.bincount(cell, weights), []
+    rows, bounds = requested.coefficients[:, first], (requested.lower, requested.upper)
     limits = np.zeros(len(near)), np.where(near > 0, totals.n, 0.0)
     try:
-        counts = whole_near(near, rows, *ends, limits).astype(int)
+        counts = integers_near(near, rows, *bounds, limits).astype(int)
     except ValueError:
-        raise ValueError(_contradiction(totals, near, rows, ends, limits)) from None
+        raise ValueError(_contradiction(totals, near, rows, bounds, limits)) from None
     for k in np.flatnonzero(counts):
         members = np.flatnonzero(cell == k)
         members = members[np.argsort(weights[members], kind="stable")]
@@ -260,22 +260,22 @@ def choose_base_rows(totals, weights, rng):
     return rng.permutation(np.concatenate(chosen))
 
 
-def _contradiction(totals, near, rows, ends, limits):
+def _contradiction(totals, near, rows, bounds, limits):
     """Return the message for infeasible counts, with the nearest feasible counts."""
-    asked, rows = totals.counts, csr_array(rows).toarray()
+    requested, rows = totals.counts, csr_array(rows).toarray()
     start = (
         f"No {totals.n} rows with the counts of {' and '.join(totals.counted)} were "
         "found"
     )
     # The number of rows is given.
     prices = np.r_[np.inf, 1 / np.maximum(np.abs(rows[1:]).max(axis=1), 1e-300)]
-    found = least_missed(near, rows, ends, limits, prices)
+    found = least_missed(near, rows, bounds, limits, prices)
     if found is None:
         return f"{start}. Leave out one of the totals, or a constraint."
     reached = rows @ found
-    k = int(np.argmax(np.abs(asked.missing(reached)) * np.r_[0, prices[1:]]))
+    k = int(np.argmax(np.abs(requested.missing(reached)) * np.r_[0, prices[1:]]))
     return (
-        f"{start}: {asked.asks(k)}, but the nearest value that satisfies the other "
-        f"totals and constraints is {reached[k]:.10g}. Request this value, or leave "
-        "out a total or a constraint."
+        f"{start}: {requested.requirement(k)}, but the nearest value that satisfies "
+        f"the other totals and constraints is {reached[k]:.10g}. Request this value, "
+        "or leave out a total or a constraint."
     )

@@ -25,8 +25,8 @@ from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming
 from .._utils.warnings import warn_user
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
+from ..geometry.convex.integers import integers_near
 from ..geometry.convex.reach import box_reach, span
-from ..geometry.convex.whole import whole_near
 from .constraints import LinearConstraints, stack_terms
 from .totals import as_totals, check_level_sum, read_counts, read_sum
 from .weights import _TINY, effective_size, nearest_weights
@@ -60,7 +60,7 @@ class CalibrationError(ValueError):
     ...     calibrate([[1.0], [2.0]], [7.0], bounds=(0.5, 2.0))
     ... except ValueError as error:
     ...     print(error)
-    the sum of 0 asks for 7; within the bounds of the weights it reaches 1.5 to 6.
+    the sum of 0 must be 7; within the bounds of the weights it reaches 1.5 to 6.
     """
 
     def __init__(self, message: str, report: CalibrationReport) -> None:
@@ -386,17 +386,20 @@ class _RowTotals(LinearConstraints):
         at least or at most 0.
         """
         sums = ~self.is_mean
-        parts, ends = [self.coefficients[sums]], [[self.lower[sums], self.upper[sums]]]
+        parts, bounds = (
+            [self.coefficients[sums]],
+            [[self.lower[sums], self.upper[sums]]],
+        )
         for k in np.flatnonzero(self.is_mean):
             row, low, high = self._row(k), self.lower[k], self.upper[k]
-            for end in filter(np.isfinite, dict.fromkeys((low, high))):
+            for bound in filter(np.isfinite, dict.fromkeys((low, high))):
                 # A difference within the rounding of a mean is 0.
-                is_end = np.abs(row - end) <= _ROUNDING * abs(end)
-                parts.append(np.where(is_end, 0.0, row - end)[None])
-                least = 0.0 if end == low else -np.inf
-                most = 0.0 if end == high else np.inf
-                ends.append([[least], [most]])
-        return stack_terms(parts), *np.hstack(ends)
+                at_bound = np.abs(row - bound) <= _ROUNDING * abs(bound)
+                parts.append(np.where(at_bound, 0.0, row - bound)[None])
+                least = 0.0 if bound == low else -np.inf
+                most = 0.0 if bound == high else np.inf
+                bounds.append([[least], [most]])
+        return stack_terms(parts), *np.hstack(bounds)
 
     def _row(self, k):
         row = self.coefficients[[k]]
@@ -414,7 +417,7 @@ class _RowTotals(LinearConstraints):
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
         if beyond.any():
             reasons = (
-                f"{self.asks(k)}; within {ranges} it reaches "
+                f"{self.requirement(k)}; within {ranges} it reaches "
                 f"{span(least[k], most[k], 7)}."
                 for k in np.flatnonzero(beyond)
             )
@@ -427,7 +430,7 @@ class _RowTotals(LinearConstraints):
         if residual[k] <= max(tol, 1e-14):
             return weights, n_iter, ()
         reason = (
-            f"{self.asks(k)}; with the other totals, the weights after {n_iter} "
+            f"{self.requirement(k)}; with the other totals, the weights after {n_iter} "
             f"steps give {self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
             f"tol={tol:g} of its terms. Remove a total that contradicts the others, or "
             "pass tolerances (column_total(..., rtol=)), or increase max_iter or tol."
@@ -471,24 +474,24 @@ def _round_weights(system, weights, floor, ceiling):
     # The last term preserves the sum of all weights within 1.
     terms = csr_array(stack_terms([terms, np.ones((1, len(weights)))]))
     lower, upper = (np.r_[e, weights.sum() + k] for e, k in ((lower, -1), (upper, 1)))
-    is_whole = abs(terms - terms.rint()).sum(axis=1) == 0
-    is_whole &= np.ceil(lower) <= np.floor(upper)
+    is_integer = abs(terms - terms.rint()).sum(axis=1) == 0
+    is_integer &= np.ceil(lower) <= np.floor(upper)
     largest = abs(terms).max(axis=1).toarray().ravel()
     # Counts of rows and persons become exact. An exact search with larger terms, such
     # as prices, would take minutes.
     weights = np.clip(weights, floor, ceiling)
     order = np.argsort(_fingerprints(terms), kind="stable")
     for most in (_LARGEST_COUNT, 1):
-        exact = is_whole & (largest <= most)
+        exact = is_integer & (largest <= most)
         with suppress(ValueError):
-            ends = lower[exact], upper[exact]
-            group, whole = _rounded_in_groups(weights, order, terms[exact], *ends)
+            bounds = lower[exact], upper[exact]
+            group, integers = _rounded_in_groups(weights, order, terms[exact], *bounds)
             loose = terms[~exact].toarray(), lower[~exact], upper[~exact]
-            return _exchanged(whole, weights, group, *loose)
-    whole = np.floor(weights + _ROUNDING)
-    fractions = np.cumsum((weights - whole)[order])
-    whole[order] += np.diff(np.rint(fractions), prepend=0.0)
-    return np.clip(whole, floor, ceiling)
+            return _exchanged(integers, weights, group, *loose)
+    integers = np.floor(weights + _ROUNDING)
+    fractions = np.cumsum((weights - integers)[order])
+    integers[order] += np.diff(np.rint(fractions), prepend=0.0)
+    return np.clip(integers, floor, ceiling)
 
 
 def _fingerprints(terms):
@@ -509,7 +512,7 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
     Returns
     -------
     group : ndarray of int of shape (n,)
-    whole : ndarray of shape (n,)
+    integers : ndarray of shape (n,)
     """
     _, first, group = np.unique(
         _fingerprints(terms), return_index=True, return_inverse=True
@@ -519,7 +522,7 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
     least = np.bincount(group, low)
     limits = least, least + np.bincount(group, part > 0)
     sums = np.bincount(group, weights)
-    sums = whole_near(sums, terms[:, first], lower, upper, limits, seconds=2)
+    sums = integers_near(sums, terms[:, first], lower, upper, limits, seconds=2)
     # Rounding up the largest fractions would bias terms that depend on the fractions.
     # Evenly spread numbers replace random numbers.
     spread = np.empty(len(weights))
@@ -531,7 +534,7 @@ def _rounded_in_groups(weights, order, terms, lower, upper):
     return group, low + (rank < (sums - least)[group])
 
 
-def _exchanged(whole, weights, group, terms, lower, upper):
+def _exchanged(integers, weights, group, terms, lower, upper):
     """Bring sums of ``terms`` (m, n) near their intervals by exchanges of pairs.
 
     An exchange rounds one row of a group up and another row down, so that the sums of
@@ -539,15 +542,15 @@ def _exchanged(whole, weights, group, terms, lower, upper):
     possible. The loop stops when no exchange reduces the residuals.
     """
     if not len(terms):
-        return whole
+        return integers
     sizes = np.abs(terms).mean(axis=1) + _TINY
     terms, lower, upper = terms / sizes[:, None], lower / sizes, upper / sizes
-    values = terms @ whole
+    values = terms @ integers
     for _ in range(_MOST_EXCHANGES):
         missing = np.clip(values, lower, upper) - values
         k, missed = np.argmax(np.abs(missing)), np.square(missing).sum()
-        ups = np.flatnonzero(whole < weights - _ROUNDING)
-        downs = np.flatnonzero(whole > weights + _ROUNDING)
+        ups = np.flatnonzero(integers < weights - _ROUNDING)
+        downs = np.flatnonzero(integers > weights + _ROUNDING)
         if missed <= _ROUNDING or not len(ups) or not len(downs):
             break
         # For each row that can be rounded up, find rows of the group with near terms.
@@ -564,9 +567,9 @@ def _exchanged(whole, weights, group, terms, lower, upper):
         if not left[best] < missed * (1 - _ROUNDING):
             break
         i, j = ups[best], near[best]
-        whole[i], whole[j] = whole[i] + 1, whole[j] - 1
-        values = terms @ whole
-    return whole
+        integers[i], integers[j] = integers[i] + 1, integers[j] - 1
+        values = terms @ integers
+    return integers
 
 
 # --- tables with labels -------------------------------------------------------------

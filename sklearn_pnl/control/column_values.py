@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.blocks import ends_seen
+from .._utils.blocks import observed_bounds
 from .rounding import on_steps
 
 
@@ -50,12 +50,12 @@ class ColumnValues:
         A column with one value in all training rows keeps that value, whatever the
         extrapolation.
         """
-        has_one, (least, most) = self.least == self.most, ends_seen(rows)
+        has_one, (least, most) = self.least == self.most, observed_bounds(rows)
         low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
         return replace(self, low=low, high=high, least=least, most=most)
 
     @property
-    def is_whole(self):
+    def is_integer(self):
         """The mask (D,) of columns with an integer type, which hold only integers."""
         return (self.steps > 0) & (self.table.precision == 0)
 

@@ -85,9 +85,11 @@ class ColumnConstraint:
                 "coefficients of a ColumnConstraint must be a column (its name or "
                 f"position) or a dict of column to number; got {coefficients!r}."
             )
-        ends = {"lower": lower, "upper": upper, "equal": equal}
+        bounds = {"lower": lower, "upper": upper, "equal": equal}
         # Series are read by position; `adjust`, which has X, compares their index.
-        self.labelled = {k: end for k, end in ends.items() if hasattr(end, "reindex")}
+        self.labelled = {
+            k: bound for k, bound in bounds.items() if hasattr(bound, "reindex")
+        }
         self.lower, self.upper = _read_end(lower, "lower"), _read_end(upper, "upper")
         is_open = np.isinf(self.lower).all() and np.isinf(self.upper).all()
         if is_open == (equal is None):
@@ -99,13 +101,13 @@ class ColumnConstraint:
             self.lower = self.upper = _read_end(equal, "equal")
         self.has_zone = "M" in (self.lower.dtype.kind, self.upper.dtype.kind) and any(
             getattr(date, "tzinfo", None) is not None
-            for end in ends.values()
-            for date in np.ravel(np.asarray(end, dtype=object))
+            for bound in bounds.values()
+            for date in np.ravel(np.asarray(bound, dtype=object))
         )
 
     def __repr__(self):
-        ends = f"lower={self.lower}, upper={self.upper}"
-        return f"ColumnConstraint({self.coefficients}, {ends})"
+        bounds = f"lower={self.lower}, upper={self.upper}"
+        return f"ColumnConstraint({self.coefficients}, {bounds})"
 
 
 def _read_end(values, name):
@@ -201,8 +203,8 @@ class LinearConstraints:
     @classmethod
     def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
         """Return a system without constraints on columns with the given names."""
-        ends = np.empty(0), np.empty(0)
-        return cls(np.empty((0, len(feature_names))), *ends, tuple(feature_names))
+        bounds = np.empty(0), np.empty(0)
+        return cls(np.empty((0, len(feature_names))), *bounds, tuple(feature_names))
 
     def __len__(self):
         return self.coefficients.shape[0]
@@ -227,17 +229,17 @@ class LinearConstraints:
             return [*self.labels]
         return [linear_form(a, self.feature_names) for a in self.coefficients]
 
-    def asks(self, k: int) -> str:
+    def requirement(self, k: int) -> str:
         """Describe the interval of constraint ``k``, which is the same for all rows."""
-        return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
+        return f"{self.names[k]} must be {span(self.lower[k], self.upper[k])}"
 
     @property
     def descriptions(self) -> tuple[str, ...]:
         """The constraints as formulas, such as ``"total = a + b"``."""
         if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:
             return tuple(self.names)
-        ends = self.lower, self.upper
-        each = zip(self.names, self.coefficients, *ends, strict=True)
+        bounds = self.lower, self.upper
+        each = zip(self.names, self.coefficients, *bounds, strict=True)
         names = self.feature_names if self.labels is None else ()
         return tuple(_in_words(*one, names) for one in each)
 
@@ -308,15 +310,15 @@ class LinearConstraints:
 
     def select(self, which: slice | NDArray) -> LinearConstraints:
         """Return some of the constraints."""
-        ends = self.lower[..., which], self.upper[..., which]
+        bounds = self.lower[..., which], self.upper[..., which]
         labels = self.labels and tuple(np.array(self.labels, object)[which])
-        own = self.coefficients[which], *ends, self.feature_names, self.ranges
+        own = self.coefficients[which], *bounds, self.feature_names, self.ranges
         return LinearConstraints(*own, labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """Return the constraints of some rows, where each row has its own bounds."""
-        ends = (self.lower, self.upper)
-        lower, upper = (end[rows] if end.ndim > 1 else end for end in ends)
+        bounds = (self.lower, self.upper)
+        lower, upper = (bound[rows] if bound.ndim > 1 else bound for bound in bounds)
         return replace(self, lower=lower, upper=upper)
 
     def stack(self, *others: LinearConstraints) -> LinearConstraints:
@@ -324,14 +326,14 @@ class LinearConstraints:
         systems, labels = (self, *others), None
         if any(system.labels is not None for system in systems):
             labels = tuple(name for system in systems for name in system.names)
-        ends = []
+        bounds = []
         for each in ([s.lower for s in systems], [s.upper for s in systems]):
             # Some systems have one bound per row.
-            n = np.broadcast_shapes(*(end.shape[:-1] for end in each))
-            each = [np.broadcast_to(end, (*n, end.shape[-1])) for end in each]
-            ends.append(np.concatenate(each, axis=-1))
+            n = np.broadcast_shapes(*(bound.shape[:-1] for bound in each))
+            each = [np.broadcast_to(bound, (*n, bound.shape[-1])) for bound in each]
+            bounds.append(np.concatenate(each, axis=-1))
         a = stack_terms([system.coefficients for system in systems])
-        return LinearConstraints(a, *ends, self.feature_names, self.ranges, labels)
+        return LinearConstraints(a, *bounds, self.feature_names, self.ranges, labels)
 
 
 def stack_terms(parts):
@@ -432,7 +434,7 @@ def read_constraints(constraints, table, n_rows=None):
             )
         if lower.dtype.kind + upper.dtype.kind != "ff" or table.times[used].any():
             a, lower, upper = _in_time_units(one, label, a, lower, upper, table)
-        n = max(len(np.atleast_2d(end)) for end in (lower, upper))
+        n = max(len(np.atleast_2d(bound)) for bound in (lower, upper))
         if n_rows is not None and n not in (1, n_rows):
             raise ValueError(
                 f"{label} has {n} values in lower=, upper= or equal=, but there are "
@@ -444,8 +446,8 @@ def read_constraints(constraints, table, n_rows=None):
                 f"lower={np.ravel(lower)[:3]}, upper={np.ravel(upper)[:3]}."
             )
         labels = getattr(one, "labels", None)
-        ends = np.broadcast_arrays(lower, upper)
-        parts.append(LinearConstraints(a, *ends, names, labels=labels))
+        bounds = np.broadcast_arrays(lower, upper)
+        parts.append(LinearConstraints(a, *bounds, names, labels=labels))
     return LinearConstraints.empty(names).stack(*parts)
 
 
@@ -457,13 +459,13 @@ def _as_arrays(constraint, label, table):
         for key, coefficient in constraint.coefficients.items():
             a[0, table.column_of(key, label)] += coefficient
         # One bound per row is a column of bounds.
-        ends = [e[..., None] for e in (constraint.lower, constraint.upper)]
+        bounds = [e[..., None] for e in (constraint.lower, constraint.upper)]
     elif isinstance(constraint, LinearConstraints):
-        a, ends = constraint.coefficients, [constraint.lower, constraint.upper]
+        a, bounds = constraint.coefficients, [constraint.lower, constraint.upper]
     elif isinstance(constraint, LinearConstraint):
         a = constraint.A.toarray() if issparse(constraint.A) else constraint.A
-        a, ends = np.atleast_2d(a).astype(float), (constraint.lb, constraint.ub)
-        ends = [np.broadcast_to(end, len(a)).astype(float) for end in ends]
+        a, bounds = np.atleast_2d(a).astype(float), (constraint.lb, constraint.ub)
+        bounds = [np.broadcast_to(bound, len(a)).astype(float) for bound in bounds]
     else:
         raise ValueError(
             f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
@@ -475,7 +477,7 @@ def _as_arrays(constraint, label, table):
             f"coefficients for {a.shape[1]} columns. Use 0 for columns that are not in "
             "the sum."
         )
-    return a, *ends
+    return a, *bounds
 
 
 def _in_time_units(constraint, label, a, lower, upper, table):
@@ -509,17 +511,17 @@ def _in_time_units(constraint, label, a, lower, upper, table):
     a[:, used] *= [length / lengths[0] for length in lengths]
     # The date or duration that bounds are counted from.
     zero = {1: first, 0: 0 * lengths[0]}.get(n_dates[0])
-    ends = []
-    for end in (lower, upper):
-        is_number = end.dtype.kind == "f" and np.all(
-            np.isinf(end) | ((end == 0) & (n_dates == 0))
+    bounds = []
+    for bound in (lower, upper):
+        is_number = bound.dtype.kind == "f" and np.all(
+            np.isinf(bound) | ((bound == 0) & (n_dates == 0))
         )
         try:
-            ends.append((end if is_number else (end - zero) / lengths[0]) - shift)
+            bounds.append((bound if is_number else (bound - zero) / lengths[0]) - shift)
         except TypeError:
             raise ValueError(
-                f"{label} compares times with {np.ravel(end)[0]!r}. Compare a column "
+                f"{label} compares times with {np.ravel(bound)[0]!r}. Compare a column "
                 "of dates with dates, and a difference of two dates with durations or "
                 "0."
             ) from None
-    return a, *ends
+    return a, *bounds

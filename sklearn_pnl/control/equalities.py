@@ -14,7 +14,7 @@ from scipy.linalg.blas import ssyrk
 from scipy.linalg.lapack import dpstrf, spotrf, strtri
 
 from .._utils.arrays import BLOCK_CELLS, slices, some_columns
-from .._utils.blocks import ends_of, ends_seen, sample_with_ends
+from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
 # Largest number of columns for which equalities of any kind are searched. With more
@@ -78,17 +78,17 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
         columns and on columns later in the list.
     """
     if varies is None:
-        columns, whole, complete = _complete_part(rows)
+        columns, full, complete = _complete_part(rows)
         order = (np.cumsum(complete) - 1)[order[complete[order]]]
     else:
-        columns, whole = np.flatnonzero(varies), rows
+        columns, full = np.flatnonzero(varies), rows
         complete = np.ones(len(rows), bool)
-    n, c = len(whole), len(columns)
+    n, c = len(full), len(columns)
     dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
         # 0.04 includes sums of rounded values. With few rows, chance could reach 0.04.
         search = _Search(
-            rows, whole, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
+            rows, full, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
         )
         dependent, equations, sample = search.dependent(order, ranks)
         others = np.setdiff1d(dependent, equations.pivots)
@@ -123,7 +123,8 @@ def _complete_part(rows):
     rows = np.where(gaps, 0.0, rows)[complete]
     if not len(rows):
         return columns[:0], rows, complete
-    return columns[has_range(*ends_of(some_columns(rows, columns)))], rows, complete
+    columns = columns[has_range(*column_bounds(some_columns(rows, columns)))]
+    return columns, rows, complete
 
 
 class _Search(NamedTuple):
@@ -132,7 +133,7 @@ class _Search(NamedTuple):
     Attributes
     ----------
     rows : ndarray of shape (n, D)
-    whole : ndarray of shape (m, D)
+    full : ndarray of shape (m, D)
         The rows without gaps in the columns.
     complete : ndarray of bool of shape (n,)
         The mask of the rows without gaps.
@@ -145,7 +146,7 @@ class _Search(NamedTuple):
     """
 
     rows: np.ndarray
-    whole: np.ndarray
+    full: np.ndarray
     complete: np.ndarray
     columns: np.ndarray
     precision: np.ndarray
@@ -161,9 +162,9 @@ class _Search(NamedTuple):
         """
         columns = self.columns
         size = max(1000, 4 * len(columns))
-        sample = sample_with_ends(self.whole, columns, order, size)
+        sample = sample_with_bounds(self.full, columns, order, size)
         precision = self.precision[columns]
-        factors = _Factors.of_independent(self.whole, sample, columns, precision)
+        factors = _Factors.of_independent(self.full, sample, columns, precision)
         equations = no_equations(self.rows.shape[1])
         if factors is None:
             factors, equations, sample = self._exact(sample, ranks)
@@ -172,10 +173,10 @@ class _Search(NamedTuple):
         is_exact = equations.coefficients[:, columns].any(axis=0)
         dependent = (1 / diagonal <= self.most_left) | is_exact
         unsure = np.flatnonzero(dependent & ~is_exact)
-        if len(unsure) and n < len(self.whole):
+        if len(unsure) and n < len(self.full):
             others = n * (root @ root[unsure].T) / diagonal[unsure]
             last = order[-max(1, _PRODUCTS // others.size) :]
-            fresh = self.whole[np.ix_(last, columns)]
+            fresh = self.full[np.ix_(last, columns)]
             fresh = ((fresh - fresh[0]) / factors.spread).astype(root.dtype)
             among = fresh, np.arange(len(columns)), others, unsure
             dependent[unsure] = self._are_near(*among)
@@ -191,7 +192,7 @@ class _Search(NamedTuple):
         precision = self.precision[columns]
         while True:
             sample = np.append(sample, far)
-            part = self.whole[np.ix_(sample, columns)].astype(np.float64, copy=False)
+            part = self.full[np.ix_(sample, columns)].astype(np.float64, copy=False)
             factors = _Factors.of(part, precision)
             if not factors.left.size:
                 return factors, no_equations(self.rows.shape[1]), sample
@@ -243,7 +244,7 @@ class _Search(NamedTuple):
         residual variance follows from the inverse correlations. A column counts if its
         rounding moves the dependent column by more than the residual.
         """
-        part = self.whole[np.ix_(sample, columns)].astype(np.float64, copy=False)
+        part = self.full[np.ix_(sample, columns)].astype(np.float64, copy=False)
         factors, n = _Factors.of(part, self.precision[columns]), len(sample)
         spread, inverse = factors.spread, n * (factors.root @ factors.root.T)
         steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
@@ -260,10 +261,10 @@ class _Search(NamedTuple):
             inverse[p] = inverse[:, p] = 0.0
             if (matters & is_discrete).any():
                 found.append((p, follows, np.where(matters, -follows, 0.0)))
-        if found and n < len(self.whole):
+        if found and n < len(self.full):
             pivots, left, _ = zip(*found, strict=True)
             pivots = columns[[*pivots]]
-            among = self.whole, columns, np.array(left).T, pivots
+            among = self.full, columns, np.array(left).T, pivots
             found = [*compress(found, self._are_near(*among))]
         is_discrete[[p for p, *_ in found]] = True
         equations = []
@@ -382,23 +383,23 @@ def _root_of_rest(left):
 
 def _sums(rows, columns, shape, ranks, precision):
     """Find sums of adjacent columns along each axis of a row."""
-    d, whole = rows.shape[1], some_columns(rows, columns).astype(np.float64, copy=False)
-    complete = ~np.isnan(whole).any(axis=1)
-    whole = whole if complete.all() else whole[complete]
+    d, full = rows.shape[1], some_columns(rows, columns).astype(np.float64, copy=False)
+    complete = ~np.isnan(full).any(axis=1)
+    full = full if complete.all() else full[complete]
     places, sums = np.arange(d).reshape(shape or (d,)), []
     for axis in range(places.ndim):
         order = np.moveaxis(places, axis, -1).ravel()
         at = np.searchsorted(columns, order[np.isin(order, columns)])
-        part = some_columns(whole, at)
+        part = some_columns(full, at)
         for equation in sums_of_neighbors(part, precision[columns[at]]):
             sums.append(np.zeros(d))
             sums[-1][columns[at]] = equation
     if not sums:
         return no_equations(d)
     spread = np.ones(d)
-    spread[columns] = np.ptp(whole, axis=0)
+    spread[columns] = np.ptp(full, axis=0)
     coefficients, pivots = echelon(np.array(sums), spread, ranks)
-    values = _constants(coefficients[:, columns], whole, precision[columns])
+    values = _constants(coefficients[:, columns], full, precision[columns])
     return Equations(coefficients, values, pivots)
 
 
@@ -407,7 +408,7 @@ def _sums(rows, columns, shape, ranks, precision):
 
 def _room(rows, precision):
     """Return the rounding and the tolerance :data:`TOL` of the columns (D,) of rows."""
-    (low, high), eps = ends_seen(rows), np.maximum(precision, EPS)
+    (low, high), eps = observed_bounds(rows), np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
@@ -468,7 +469,7 @@ def echelon(basis, spread, ranks):
     basis = basis[: len(pivots)]
     size = np.abs(basis) * spread
     basis[size <= TOL * size.max(axis=1, initial=0, keepdims=True)] = 0
-    return _whole_pivots(basis, pivots, ranks)
+    return _integer_pivots(basis, pivots, ranks)
 
 
 def _pivots(equations, ranks):
@@ -497,7 +498,7 @@ def _pivots(equations, ranks):
     return np.array(pivots, int)
 
 
-def _whole_pivots(basis, pivots, ranks):
+def _integer_pivots(basis, pivots, ranks):
     """Replace pivots of rank 1 by the columns with the smallest coefficients."""
     for k, column in enumerate(pivots):
         if ranks[column] != 1:

@@ -80,17 +80,17 @@ class FeasibleSet:
         of its column, the lower bound exceeds the upper bound.
         """
         low, high = (
-            np.tile(end, (n, 1)) for end in (self.columns.low, self.columns.high)
+            np.tile(bound, (n, 1)) for bound in (self.columns.low, self.columns.high)
         )
-        asked = self.constraints
-        is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
+        requested = self.constraints
+        is_single = np.count_nonzero(requested.coefficients, axis=1) == 1
         for k in np.flatnonzero(is_single):
-            j = int(np.flatnonzero(asked.coefficients[k])[0])
-            ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
-            below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
+            j = int(np.flatnonzero(requested.coefficients[k])[0])
+            bounds = np.stack([requested.lower[..., k], requested.upper[..., k]])
+            below, above = np.sort(bounds / requested.coefficients[k, j], axis=0)
             low[:, j] = np.maximum(low[:, j], below)
             high[:, j] = np.minimum(high[:, j], above)
-        return low, high, replace(self, constraints=asked.select(~is_single))
+        return low, high, replace(self, constraints=requested.select(~is_single))
 
     def system(self, orders=None, gaps=None):
         """Return equalities, constraints and the orders of a mask (m,) as one system.
@@ -106,8 +106,10 @@ class FeasibleSet:
         if orders is not None and orders.any():
             p, q = self.relations.orders[orders].T
             cells = np.eye(len(units))
-            ends = np.zeros(len(p)), np.full(len(p), np.inf)
-            below = LinearConstraints(cells[q] - cells[p], *ends, system.feature_names)
+            bounds = np.zeros(len(p)), np.full(len(p), np.inf)
+            below = LinearConstraints(
+                cells[q] - cells[p], *bounds, system.feature_names
+            )
             system = system.stack(below)
         if gaps is None or not gaps.any():
             return system

@@ -67,8 +67,8 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     system = feasible.system(gaps=np.isnan(rows[[i]]))
     system = replace(system, lower=system.lower.ravel(), upper=system.upper.ravel())
     problem = f"Row {number} cannot satisfy all constraints: "
-    for whole in (False, True):
-        conflict = _program(row, system, feasible, whole).conflict()
+    for integers in (False, True):
+        conflict = _program(row, system, feasible, integers).conflict()
         if conflict and conflict.nearest:
             break
     else:
@@ -91,14 +91,14 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
         remedy += ", or leave out one of the constraints"
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
-        f"but {'integers' if whole else 'rows'} {limits} can only have {conflict}: "
+        f"but {'integers' if integers else 'rows'} {limits} can only have {conflict}: "
         f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}."
         f"{advice}",
         number,
     )
 
 
-def _program(row, system, feasible, whole):
+def _program(row, system, feasible, integers):
     """Build the linear programme of one row; some columns are integers or binary."""
     columns, gaps = feasible.columns, np.isnan(row)
     steps = columns.steps
@@ -110,12 +110,12 @@ def _program(row, system, feasible, whole):
     )
     unit = np.where(unit > 0, unit, 1.0)
     base = np.clip(np.where(gaps, 0.0, row), low, high)
-    is_whole = np.zeros(len(row), bool)
-    if whole:
+    is_integer = np.zeros(len(row), bool)
+    if integers:
         binary = columns.binary & (low < high)
-        unit = np.where(binary, high - low, np.where(columns.is_whole, steps, unit))
-        base = np.where(columns.is_whole, np.rint(base / unit) * unit, base)
-        base, is_whole = np.where(binary, low, base), columns.is_whole | binary
+        unit = np.where(binary, high - low, np.where(columns.is_integer, steps, unit))
+        base = np.where(columns.is_integer, np.rint(base / unit) * unit, base)
+        base, is_integer = np.where(binary, low, base), columns.is_integer | binary
     sizes = np.abs(system.coefficients) @ np.where(np.isfinite(base), np.abs(base), 0.0)
     return Program(
         system.coefficients,
@@ -125,7 +125,7 @@ def _program(row, system, feasible, whole):
         high,
         base,
         unit,
-        is_whole,
+        is_integer,
         room=TOL * system.scale + ROUNDINGS * EPS * sizes,
     )
 
@@ -137,8 +137,8 @@ def explain_infeasible_totals(problem, rows):
     if not satisfied.all():
         return explain_infeasible(alone, ~satisfied.all(axis=1), problem.set)
     sums, n_kept = problem.sums, len(problem.system)
-    for exact, whole in ((rows.size <= _MOST_CELLS, False), (False, True)):
-        conflict = problem.program(exact, whole).conflict()
+    for exact, integers in ((rows.size <= _MOST_CELLS, False), (False, True)):
+        conflict = problem.program(exact, integers).conflict()
         if conflict and conflict.k >= n_kept and conflict.nearest:
             break
     else:
@@ -177,8 +177,8 @@ def _not_found(problem, rows):
 
 def _requested(sums, k):
     """Name a sum and its request."""
-    asked = span(sums.lower[k], sums.upper[k], 12)
-    return f"{sums.names[k].removeprefix('the ')} is {asked}"
+    requested = span(sums.lower[k], sums.upper[k], 12)
+    return f"{sums.names[k].removeprefix('the ')} is {requested}"
 
 
 def _interval(sums, found):

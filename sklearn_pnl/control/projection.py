@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from ..geometry import linear_projection
-from ..geometry.convex.whole import nearest_in_steps
+from ..geometry.convex.integers import nearest_in_steps
 from .constraints import EPS
 from .rounding import multiples, on_steps, round_in_order, round_to_steps, steps_between
 
@@ -48,13 +48,13 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     # Constraints, or the lower bound, then give way.
     unmet = (low > high).any(axis=1)
     columns = part.columns
-    whole = np.flatnonzero(columns.is_whole)
-    least, most = steps_between(low[:, whole], high[:, whole], columns.steps[whole])
+    j = np.flatnonzero(columns.is_integer)
+    least, most = steps_between(low[:, j], high[:, j], columns.steps[j])
     unmet |= (least > most).any(axis=1)
     low = np.minimum(low, high)
-    start, asked, wanted = np.asarray(rows, float), part.constraints, low == high
+    start, requested, wanted = np.asarray(rows, float), part.constraints, low == high
     # A missing cell gets a value if an equality constraint contains its column.
-    wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
+    wanted |= (requested.coefficients[requested.is_equality] != 0).any(axis=0)
     centre = np.clip(columns.least + columns.ranges / 2, low, high)
     start = np.where(np.isnan(start) & wanted, centre, start)
     gaps = np.isnan(start)
@@ -125,27 +125,27 @@ def round_rows(moved, feasible, low, high, gaps, held):
         broken[i] = system.take_rows(i).violations(rounded[i]).any(axis=1)
         disorders = relations.disorders(rounded[i], gaps[i])
         broken[i] |= (disorders & ~orders[i]).any(axis=1)
-    is_whole = feasible.columns.is_whole
-    for i in np.flatnonzero(broken & is_whole.any()):
+    is_integer = feasible.columns.is_integer
+    for i in np.flatnonzero(broken & is_integer.any()):
         kept = feasible.take_rows(i).system(~orders[i], gaps[i])
         limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
-        near = nearest_whole_row(moved[i], kept, *limits, feasible)
+        near = nearest_integer_row(moved[i], kept, *limits, feasible)
         if near is not None:
             rounded[i], broken[i] = near, False
-    return np.where(broken[:, None] & ~is_whole, moved, rounded)
+    return np.where(broken[:, None] & ~is_integer, moved, rounded)
 
 
 def _on_one_resolution(feasible, moved, low, high, gaps, held):
     """Round moved rows to the resolution of a feasible set, or to its steps."""
     stepped, system = feasible.columns.steps > 0, feasible.system(gaps=gaps)
-    ends, grid = (low, high), ()
+    bounds, grid = (low, high), ()
     if feasible.columns.has_resolution:
         support = feasible.columns.support
         grid = support.widths, support.origins
         # Cells that do not move, and atoms, may be on no multiple.
         stays = held | support.are_atoms(moved)
-        ends = (np.where(stays, moved, end) for end in ends)
-    rounded = round_to_steps(moved, feasible.columns.steps, system, *ends, *grid)
+        bounds = (np.where(stays, moved, bound) for bound in bounds)
+    rounded = round_to_steps(moved, feasible.columns.steps, system, *bounds, *grid)
     # Missing cells belong to no order.
     turned = np.where(gaps, np.nan, rounded)
     round_in_order(turned, feasible.relations)
@@ -161,13 +161,13 @@ def _on_one_resolution(feasible, moved, low, high, gaps, held):
     return rounded
 
 
-def nearest_whole_row(row, system, low, high, feasible):
+def nearest_integer_row(row, system, low, high, feasible):
     """Return the nearest feasible row of integers, or None if none is found.
 
     Other columns are rounded to their resolution too, if possible.
     """
     unit = np.where(feasible.columns.ranges > 0, feasible.columns.ranges, 1.0)
-    asked = system.coefficients, (system.lower, system.upper), (low, high)
+    requested = system.coefficients, (system.lower, system.upper), (low, high)
 
     def violated(cells):
         return system.violations(cells[None]).any()
@@ -177,7 +177,7 @@ def nearest_whole_row(row, system, low, high, feasible):
         near = np.where(steps > 0, on_steps(target, grid), target)
         if ((low <= near) & (near <= high)).all() and not violated(near):
             return near
-        near = nearest_in_steps(target, unit, *asked, steps, reach)
+        near = nearest_in_steps(target, unit, *requested, steps, reach)
         if near is None:
             return None
         near = np.where(steps > 0, multiples(near, grid), near)
@@ -193,9 +193,9 @@ def nearest_whole_row(row, system, low, high, feasible):
     near = in_steps(row, feasible.columns.steps, 4)
     if near is not None:
         return near
-    whole = np.where(feasible.columns.is_whole, feasible.columns.steps, 0.0)
+    of_integers = np.where(feasible.columns.is_integer, feasible.columns.steps, 0.0)
     for reach in (100, 1e6):
-        near = in_steps(row, whole, reach)
+        near = in_steps(row, of_integers, reach)
         if near is not None:
             # Round the other columns too if a solution exists.
             cents = in_steps(near, feasible.columns.steps, 4)
@@ -228,8 +228,8 @@ def nearest_rows(start, weights, system, low, high):
     rows = np.clip(start, low, high)
     low, high = (np.where(weights == 0, rows, end) for end in (low, high))
     parts = unrelated_parts(system.coefficients)
-    # The target lies inside each interval, so that rounding does not cross the ends. If
-    # the interval is too narrow, the ends are used.
+    # The target lies inside each interval, so that rounding does not cross its
+    # bounds. If the interval is too narrow, the bounds are used.
     for inside in (True, False):
         missed = system.violations(rows, inside=inside)
         # Each part has its own scale, because a common scale loses precision.
@@ -243,8 +243,8 @@ def nearest_rows(start, weights, system, low, high):
             cells, part = np.ix_(off, columns), system.take_rows(off).select(which)
             arrays = start[cells], low[cells], high[cells], weights[cells] / units
             scaled = (x / units for x in arrays)
-            asked = part.coefficients[:, columns] * units, part.lower, part.upper
-            moved = _solve(*scaled, *asked, inside)
+            requested = part.coefficients[:, columns] * units, part.lower, part.upper
+            moved = _solve(*scaled, *requested, inside)
             # Cells that did not move keep all their digits.
             moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
             rows[cells] = np.clip(moved, *arrays[1:3])
@@ -287,14 +287,14 @@ def _solve(start, low, high, weights, a, lower, upper, inside):
     r = np.maximum(ratio, 1e-3 / np.sqrt(w.max(axis=1)))[:, None]
     s, tol = w * r**2, 1e-12
     room = 64 * tol * (s @ np.abs(a).T)
-    ends = [s @ a.T + r * (end - values) for end in (lower, upper)]
-    room = np.where(inside & (ends[1] - ends[0] > 2 * room), room, 0.0)
-    floor, ceiling = (s + r * (end - start) for end in (low, high))
+    bounds = [s @ a.T + r * (bound - values) for bound in (lower, upper)]
+    room = np.where(inside & (bounds[1] - bounds[0] > 2 * room), room, 0.0)
+    floor, ceiling = (s + r * (bound - start) for bound in (low, high))
     solution = linear_projection(
         s,
         a,
-        ends[0] + room,
-        ends[1] - room,
+        bounds[0] + room,
+        bounds[1] - room,
         floor=floor,
         ceiling=ceiling,
         divergence="chi2",

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from .._utils.arrays import slices, some_columns
-from .._utils.blocks import ends_seen, random_order
+from .._utils.blocks import observed_bounds, random_order
 from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
 from .._utils.validation import check_ranges
@@ -70,12 +70,12 @@ class ColumnRelations:
     def plain(cls, table, rows, steps, equalities, low, high):
         """Return relations of rows (n, D) with bounds, steps and equalities only."""
         none, no = np.empty(0, int), np.zeros(len(steps), bool)
-        lowest, highest = table.type_ends
+        lowest, highest = table.type_bounds
         columns = ColumnValues(
             table,
             np.maximum(low, lowest),
             np.minimum(high, highest),
-            *ends_seen(rows),
+            *observed_bounds(rows),
             steps,
             no,
         )
@@ -197,7 +197,7 @@ def find_relations(
     if value_support is not None and is_flat:
         support = find_value_support(rows, table)
         steps = support.steps
-    least, most = ends_seen(rows)
+    least, most = observed_bounds(rows)
     check_ranges(least, most, table.column_names)
     order = None if table.is_large else random_order(rows)
     binary = _two_valued(rows, least, most, order) & is_flat
@@ -214,8 +214,8 @@ def find_relations(
     orders = np.empty((0, 2), int)
     if is_flat and with_orders:
         # Constant columns are in no order, so their bounds are not widened.
-        ends = (np.where(least < most, end, least) for end in (low, high))
-        orders = find_orders(rows, *ends, table.scales, order)
+        bounds = (np.where(least < most, bound, least) for bound in (low, high))
+        orders = find_orders(rows, *bounds, table.scales, order)
     columns = ColumnValues(
         table.without_rows(),
         low,
@@ -493,7 +493,7 @@ def _given_equalities(equalities, table):
             "equalities must have equal bounds, the same for all rows; got intervals "
             "or one bound per row. Pass intervals as constraints=."
         )
-    least, most = ends_seen(table.numbers())
+    least, most = observed_bounds(table.numbers())
     system = replace(system, ranges=most - least)
     rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
     room = np.abs(system.coefficients) @ rounding / system.scale

@@ -29,7 +29,7 @@ from ..geometry.convex.reach import Program
 from .constraints import ALMOST, TOL, LinearConstraints
 from .equalities import echelon
 from .infeasible_requests import explain_infeasible, explain_infeasible_totals
-from .projection import ROUNDS_OF_ORDERS, nearest_rows, nearest_whole_row, round_rows
+from .projection import ROUNDS_OF_ORDERS, nearest_integer_row, nearest_rows, round_rows
 from .rounding import least_change, off_steps, on_steps
 
 # The search stops after this number of rows in turn that cannot change a sum, since
@@ -98,7 +98,7 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
         raise explain_infeasible_totals(problem, moved)
     moved = problem.rounded(problem.in_order(moved))
     # Columns without resolution, or else all non-integer columns, compensate rounding.
-    for stays in (feasible.columns.steps > 0, feasible.columns.is_whole):
+    for stays in (feasible.columns.steps > 0, feasible.columns.is_integer):
         if not problem.is_feasible(moved):
             moved = problem.holding(moved, stays).solve()
     if sums.share_missed(moved).max(initial=0.0) > problem.tol:
@@ -252,8 +252,8 @@ class _Problem:
         The rows that move least are chosen. If too few rows can move, the sum is
         missed.
         """
-        ends = self.sums.lower, self.sums.upper
-        lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
+        bounds = self.sums.lower, self.sums.upper
+        lower, upper = (bound[[k]] - self.sums.of(rows)[k] for bound in bounds)
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
         columns = np.flatnonzero((move != 0) & (self.set.columns.steps > 0))
         unit, trial = self.set.columns.steps[columns], rows + np.sign(n_steps) * move
@@ -294,10 +294,10 @@ class _Problem:
         """Return the nearest integer row with at least ``least`` of the missing sum."""
         sums, row = self.sums.coefficients, rows[i]
         # A sum of multiples may differ from the request by rounding.
-        ends = np.sign(lack) * np.array([least, abs(lack) + ALMOST * least])
-        part = sums[k] @ row + np.sort(ends)
+        bounds = np.sign(lack) * np.array([least, abs(lack) + ALMOST * least])
+        part = sums[k] @ row + np.sort(bounds)
         others = sums[done] @ row
-        asked = LinearConstraints(
+        requested = LinearConstraints(
             sums[[*done, k]],
             np.r_[others, part[0]],
             np.r_[others, part[1]],
@@ -305,13 +305,13 @@ class _Problem:
         )
         own, held = self.set.take_rows(i), self.weights[i] == 0
         in_order = ~self.set.relations.disorders(rows[[i]], self.gaps[[i]])[0]
-        system = own.system(in_order, self.gaps[i]).stack(asked)
-        ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
-        return nearest_whole_row(row, system, *ends, self.set)
+        system = own.system(in_order, self.gaps[i]).stack(requested)
+        bounds = (np.where(held, row, bound[i]) for bound in (self.low, self.high))
+        return nearest_integer_row(row, system, *bounds, self.set)
 
     # --- why not --------------------------------------------------------------------
 
-    def program(self, exact=False, whole=False):
+    def program(self, exact=False, integers=False):
         """Build a linear programme on the sums over rows with the same feasible set.
 
         Parameters
@@ -320,28 +320,28 @@ class _Problem:
             Whether rows with different bounds or constraints are summed apart. All
             rows together satisfy the sum of all bounds and constraints, which excludes
             less than the bounds and constraints of each row.
-        whole : bool, default=False
+        integers : bool, default=False
             Whether sums of integer columns are integers.
         """
         system, sums, n = self.system, self.sums, len(self.start)
-        ends = system.lower, system.upper
-        ends = [np.broadcast_to(end, (n, len(system))) for end in ends]
+        bounds = system.lower, system.upper
+        bounds = [np.broadcast_to(bound, (n, len(system))) for bound in bounds]
         group = np.zeros(n, int)
         if exact:
-            keys = np.hstack([self.low, self.high, *ends])
+            keys = np.hstack([self.low, self.high, *bounds])
             group = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         shape = group.max() + 1, n
         members = csr_array((np.ones(n), (group, np.arange(n))), shape=shape)
         sizes = members.sum(axis=1)[:, None]
         low, high, lower, upper, base = (
-            members @ x for x in (self.low, self.high, *ends, self.start)
+            members @ x for x in (self.low, self.high, *bounds, self.start)
         )
         columns = self.set.columns
-        is_whole = np.broadcast_to(columns.is_whole & whole, low.shape)
+        is_integer = np.broadcast_to(columns.is_integer & integers, low.shape)
         unit = sizes * np.where(columns.ranges > 0, columns.ranges, 1.0)
-        unit = np.where(is_whole, columns.steps, unit)
+        unit = np.where(is_integer, columns.steps, unit)
         base = np.clip(base, low, high)
-        base = np.where(is_whole, np.rint(base / unit) * unit, base)
+        base = np.where(is_integer, np.rint(base / unit) * unit, base)
         a = [
             kron(np.eye(shape[0]), system.coefficients),
             kron(np.ones((1, shape[0])), sums.coefficients),
@@ -353,7 +353,7 @@ class _Problem:
             vstack(a, "csr"),
             np.r_[lower.ravel(), sums.lower],
             np.r_[upper.ravel(), sums.upper],
-            *(x.ravel() for x in (low, high, base, unit, is_whole)),
+            *(x.ravel() for x in (low, high, base, unit, is_integer)),
             kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
             room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
         )
@@ -373,9 +373,9 @@ class _SumDual(IntervalDual):
         units = np.sqrt(weights.max(axis=0, initial=0.0))
         self.t = t / self.root[:, None]
         self.start_sums = sums.of(problem.start) / self.root
-        ends = ((end / self.root)[None] for end in (sums.lower, sums.upper))
+        bounds = ((bound / self.root)[None] for bound in (sums.lower, sums.upper))
         # Moves of a million times the range of a column are the longest.
-        super().__init__(*ends, self.t * units, 1e6)
+        super().__init__(*bounds, self.t * units, 1e6)
         self.first = None
         self.first = self.primal(np.zeros((1, len(t))), np.zeros(1, int))
 

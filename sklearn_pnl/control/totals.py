@@ -149,8 +149,8 @@ def column_total(
         )
     else:
         lower = upper = equal
-    ends = [_read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)]
-    by_level = any(isinstance(end, dict) for end in ends)
+    bounds = [_read_bounds(of, lower, -rtol), _read_bounds(of, upper, rtol)]
+    by_level = any(isinstance(bound, dict) for bound in bounds)
     if isinstance(of, Mapping):
         of = dict(of)
         is_finite = all(isinstance(w, Real) and isfinite(w) for w in of.values())
@@ -160,43 +160,52 @@ def column_total(
                 "Request counts by level for a column, or for a tuple of columns."
             )
     if by_level:
-        levels = dict.fromkeys(x for end in ends if isinstance(end, dict) for x in end)
+        levels = dict.fromkeys(
+            x for bound in bounds if isinstance(bound, dict) for x in bound
+        )
         # A number is a bound for all levels.
-        ends = [
-            {x: end.get(x, free) if isinstance(end, dict) else end for x in levels}
-            for end, free in zip(ends, (-np.inf, np.inf), strict=True)
+        bounds = [
+            {
+                x: bound.get(x, free) if isinstance(bound, dict) else bound
+                for x in levels
+            }
+            for bound, free in zip(bounds, (-np.inf, np.inf), strict=True)
         ]
-    pairs = [*zip(*(end.values() if by_level else [end] for end in ends), strict=True)]
+    pairs = [
+        *zip(
+            *(bound.values() if by_level else [bound] for bound in bounds), strict=True
+        )
+    ]
     is_open = not pairs or (pairs == [(-np.inf, np.inf)] and not by_level)
     if is_open or any(not low <= high or np.inf in (low, -high) for low, high in pairs):
         raise ValueError(
-            f"The total of {of!r} must have a nonempty interval; got {ends[0]} to "
-            f"{ends[1]}. Give equal, or lower <= upper."
+            f"The total of {of!r} must have a nonempty interval; got {bounds[0]} to "
+            f"{bounds[1]}. Give equal, or lower <= upper."
         )
-    return ColumnTotal(of, *ends, bool(mean))
+    return ColumnTotal(of, *bounds, bool(mean))
 
 
-def _read_ends(of, ends, rtol):
+def _read_bounds(of, bounds, rtol):
     """Return a number, or a dict of level to number, widened by a share of itself."""
-    if isinstance(of, tuple) and hasattr(ends, "reorder_levels"):
+    if isinstance(of, tuple) and hasattr(bounds, "reorder_levels"):
         # A contingency table, as pandas.crosstab makes it.
-        ends = ends.T.unstack() if ends.ndim == 2 else ends
-        if ends.index.nlevels > 1 and set(ends.index.names) == set(of):
-            ends = ends.reorder_levels(of)
+        bounds = bounds.T.unstack() if bounds.ndim == 2 else bounds
+        if bounds.index.nlevels > 1 and set(bounds.index.names) == set(of):
+            bounds = bounds.reorder_levels(of)
 
-    def widened(end):
+    def widened(bound):
         # Zero times infinity would be NaN.
-        return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
+        return float(bound) + (rtol * abs(float(bound)) if rtol else 0.0)
 
-    ends = _as_dict(ends) if hasattr(ends, "items") else ends
+    bounds = _as_dict(bounds) if hasattr(bounds, "items") else bounds
     try:
-        if isinstance(ends, dict):
-            return {level: widened(end) for level, end in ends.items()}
-        return widened(ends)
+        if isinstance(bounds, dict):
+            return {level: widened(bound) for level, bound in bounds.items()}
+        return widened(bounds)
     except (TypeError, ValueError):
         raise ValueError(
             f"The total of {of!r} must be a number, or a dict or Series of level to "
-            f"number; got {ends!r}. Convert times to numbers, for example days."
+            f"number; got {bounds!r}. Convert times to numbers, for example days."
         ) from None
 
 
@@ -292,8 +301,8 @@ def read_sum(columns, total):
             )
         terms += weight * values.astype(np.float64)
     terms = csr_array(terms) if columns.is_sparse else terms
-    ends = [total.lower], [total.upper]
-    return LinearConstraints(terms, *ends, (), labels=(total.name,))
+    bounds = [total.lower], [total.upper]
+    return LinearConstraints(terms, *bounds, (), labels=(total.name,))
 
 
 def _levels(columns, key):
@@ -374,7 +383,7 @@ def read_counts(columns, total, n=None):
     return LinearConstraints(has, lower, upper, (), labels=labels), codes
 
 
-def check_level_sum(total, counts, n_others, whole):
+def check_level_sum(total, counts, n_others, full):
     """Check that counts can sum to the number of rows, or shares to 1.
 
     Parameters
@@ -384,26 +393,26 @@ def check_level_sum(total, counts, n_others, whole):
         The counts or shares of the levels.
     n_others : int
         Number of training rows with another level or without a value.
-    whole : float or None
+    full : float or None
         Number of rows, or 1 for shares; None if the sum is free.
     """
-    if whole is None:
+    if full is None:
         return
     least, most = counts.lower.sum(), counts.upper.sum()
-    room, unit = 1e-9 * whole, 1.0
-    what, rows = "counts", f"there are {whole:.10g} new rows"
+    room, unit = 1e-9 * full, 1.0
+    what, rows = "counts", f"there are {full:.10g} new rows"
     if total.mean:
-        what, rows, unit = "shares", "all shares together are 1", whole
+        what, rows, unit = "shares", "all shares together are 1", full
     sums = f"The {what} of the levels of {total.of!r} sum to"
-    if least > whole + room:
+    if least > full + room:
         raise ValueError(
             f"{sums} {least / unit:.10g}, but {rows}: they must sum to "
-            f"{whole / unit:.10g} or less. Reduce some of the {what}."
+            f"{full / unit:.10g} or less. Reduce some of the {what}."
         )
-    if not n_others and most < whole - room:
+    if not n_others and most < full - room:
         raise ValueError(
             f"{sums} {most / unit:.10g}, but {rows} and no row has another level: they "
-            f"must sum to {whole / unit:.10g}. Increase some of the {what}, or leave "
+            f"must sum to {full / unit:.10g}. Increase some of the {what}, or leave "
             "out a level, which is then free."
         )
 
@@ -481,7 +490,7 @@ class Totals:
                 continue
             if columns is None:
                 columns = columns_of(table.like(numbers.copy(), np.arange(m)))
-            part, code = _whole(columns, total, n)
+            part, code = _integer_counts(columns, total, n)
             check_level_sum(total, part, np.count_nonzero(code < 0), n)
             counts.append(part)
             codes.append(code)
@@ -493,9 +502,11 @@ class Totals:
                 )
         a = _coefficients(sums, table)
         is_mean = np.array([total.mean for total in sums], bool)[:, None]
-        ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
+        bounds = (
+            np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
+        )
         names = tuple(total.name for total in sums)
-        of_all = Sums(a, *ends, table.feature_names, labels=names)
+        of_all = Sums(a, *bounds, table.feature_names, labels=names)
         counts = counts[0].stack(*counts[1:])
         return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
 
@@ -546,11 +557,11 @@ class Totals:
 
 def _coefficients(totals, table):
     """Return the coefficients (k, D) of sums."""
-    asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
-    return read_constraints(asked, table).coefficients
+    requested = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
+    return read_constraints(requested, table).coefficients
 
 
-def _whole(columns, total, n):
+def _integer_counts(columns, total, n):
     """Return counts by level with integer bounds of at least 0, and the codes."""
     counts, codes = read_counts(columns, total, n)
     lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
@@ -558,9 +569,9 @@ def _whole(columns, total, n):
     if (lower > upper).any():
         k = int(np.argmax(lower > upper))
         raise ValueError(
-            f"{counts.asks(k)}, which contains no integer from 0 to {n}. Request a "
-            "number of rows, a tolerance, column_total(..., rtol=), or shares, "
-            "column_total(..., mean=True)."
+            f"{counts.requirement(k)}, which contains no integer from 0 to {n}. "
+            "Request a number of rows, a tolerance, column_total(..., rtol=), or "
+            "shares, column_total(..., mean=True)."
         )
     return replace(counts, lower=lower, upper=upper), codes
 
@@ -574,13 +585,13 @@ def _as_count(values, total, n):
     is_missing, levels = np.isnan(values), np.unique(values[~np.isnan(values)])
     if len(levels) < 2 or (total.mean and is_missing.any()):
         return None
-    ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
+    bounds = np.array([total.lower, total.upper]) * (n if total.mean else 1)
     # Sums of integers, or of two different values, are on a grid.
     start, step = 0.0, float(not (levels % 1).any())
     if len(levels) == 2 and not is_missing.any():
         start, step = n * levels[0], levels[1] - levels[0]
     if step:
-        least, most = (ends - start) / step
+        least, most = (bounds - start) / step
         least, most = np.ceil(least - ALMOST), np.floor(most + ALMOST)
         if least > most:
             near = start + step * np.array([most, least])
@@ -590,7 +601,7 @@ def _as_count(values, total, n):
                 "no value in between. Request one of these two, or an interval that "
                 "contains one: column_total(..., lower=, upper=)."
             )
-        ends = start + step * np.array([least, most])
+        bounds = start + step * np.array([least, most])
     values = np.where(is_missing, 0.0, values)
-    row = LinearConstraints(values[None], *ends[:, None], (), labels=(total.name,))
+    row = LinearConstraints(values[None], *bounds[:, None], (), labels=(total.name,))
     return row, np.unique(values, return_inverse=True)[1].reshape(-1)

@@ -326,7 +326,7 @@ class Codec:
         not need phi. If a mass overflows, the mass and the coordinates are not finite.
         """
         if self._solver is None:
-            return self._encode_whole(rows)
+            return self._encode_complete(rows)
         if self._is_one_body:
             return self._encode_one_body(rows, divergence)
         return self._encode(rows, divergence)
@@ -397,7 +397,7 @@ class Codec:
         kl = at_least(_negentropy(p) - _negentropy(marginals), 0.0)
         return Encoded.closed(theta, mass, kl)
 
-    def _encode_whole(self, rows):
+    def _encode_complete(self, rows):
         m = self.cells(rows)
         with np.errstate(over="ignore"):
             mass = row_sums(m)

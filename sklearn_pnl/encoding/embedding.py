@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.arrays import at_least, cast, is_foreign, namespace, to_host, widest
-from .._utils.blocks import ends_of
+from .._utils.blocks import column_bounds
 from .._utils.validation import check_finite, check_measures, check_rows, flat
 from .._utils.warnings import warn_user
 from .codec import lay_out
@@ -72,7 +72,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : RangeEmbedding
         """
         self._validate_params()
-        low, high = ends_of(check_rows(self, X, reset=True))
+        low, high = column_bounds(check_rows(self, X, reset=True))
         self.low_, high = cast(low, widest(low)), cast(high, widest(high))
         if self.by_table:
             xp = namespace(high)
@@ -155,7 +155,7 @@ class Embedding:
             _check_output(
                 embedded, f"The output of embedding={self.transformer!r}", names
             )
-        self._bounds = ends_of(embedded)
+        self._bounds = column_bounds(embedded)
         keeps_shape = embedded.shape[1] == prod(table.shape)
         self._shape = table.shape if keeps_shape else embedded.shape[1:]
         tensors = namespace(embedded).reshape(embedded, (-1, *self._shape))

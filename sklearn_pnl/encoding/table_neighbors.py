@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from .._utils.arrays import dense
-from .._utils.blocks import ends_seen
+from .._utils.blocks import observed_bounds
 from ..frames.categories import typical_deviation
 from .k_neighbors import default_k_neighbors
 from .neighbors import PointSearch
@@ -56,7 +56,7 @@ class RowSearch:
     def _scales(self):
         """Factors (D,) of the columns, and the distance of a differing category."""
         cells = self._cells
-        least, most = ends_seen(cells)
+        least, most = observed_bounds(cells)
         with np.errstate(over="ignore", divide="ignore"):
             factors = 1 / (most - least)
         varies = np.isfinite(factors) & (factors > 0)

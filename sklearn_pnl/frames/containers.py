@@ -94,10 +94,10 @@ class ArrayColumns:
 
     def stack(self, rows):
         """Append rows to the original rows."""
-        whole = [self._rows, *rows]
+        parts = [self._rows, *rows]
         if not self.is_sparse:
-            return np.concatenate(whole)
-        return type(self._rows)(sparse_vstack(whole, format=self._rows.format))
+            return np.concatenate(parts)
+        return type(self._rows)(sparse_vstack(parts, format=self._rows.format))
 
 
 class FrameColumns(ArrayColumns):

@@ -140,7 +140,7 @@ class Table:
         Resolution: each numeric value is a multiple of its step; 0 without a step.
     precision : ndarray of shape (D,)
         Unit roundoff of the dtype of each numeric value; 0 with a step.
-    type_ends : tuple of ndarray of shape (D,)
+    type_bounds : tuple of ndarray of shape (D,)
         Lower and upper bound of the dtype of each numeric value, which can be infinite.
     starts : ndarray of shape (D,)
         Origin of each numeric value: 0 except for large integers.
@@ -178,7 +178,7 @@ class Table:
 
         self.times, self.steps = each("is_time").astype(bool), each("step")
         self.precision = each("precision")
-        self.type_ends = each("lowest"), each("highest")
+        self.type_bounds = each("lowest"), each("highest")
         # long double represents integers of 64 bits exactly on most machines.
         starts = np.array([kind.start for kind in kinds], np.longdouble)
         self.starts = np.where(self.times, 0.0, starts)

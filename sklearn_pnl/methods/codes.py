@@ -25,7 +25,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 
 from .._utils.arrays import slices
-from .._utils.blocks import cut, whole_steps
+from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
 from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
@@ -332,16 +332,16 @@ class Codes(ObjectsByName, BaseEstimator):
         """
         projector = self._projector()
         order, base, poset = projector.order, projector.base, projector.poset
-        whole = order is None and base is None and poset is None
+        is_full_row = order is None and base is None and poset is None
         manifold = as_local_manifold(self.local_manifold)
         # Rows have been validated, and transformers must return arrays.
         with config_context(assume_finite=True, transform_output="default"):
-            reshaper = self._reshaper(poset, not whole or manifold.reduces)
+            reshaper = self._reshaper(poset, not is_full_row or manifold.reduces)
             embedding = Embedding(self.embedding, reshaper, projector, caller)
             cells = embedding.fit(table, rows)
         self.order_, self.poset_ = order, embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
-        mask = None if whole else free_mask(self.poset_, order, base)
+        mask = None if is_full_row else free_mask(self.poset_, order, base)
         codec = Codec(self.poset_, mask, projector, manifold)
         self.base_mask_ = codec.mask
         # w_i = Enc(x_i).
@@ -468,9 +468,9 @@ class CodeSource(Source):
         step = self.training.codec.decoded_at_once
         # A small batch would occupy only one worker.
         most = max(size, step * effective_n_jobs(request.n_jobs))
-        at_once = whole_steps(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
+        at_once = multiple_of_step(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
         codes = map(new_codes, slices(request.n_samples, at_once))
-        rows = starmap(new_rows, cut(codes, whole_steps(most, step)))
+        rows = starmap(new_rows, cut(codes, multiple_of_step(most, step)))
         return starmap(Batch, cut(rows, size))
 
     def _donors(self, new, coins):

@@ -342,9 +342,9 @@ class LineSource(Source):
 
     def _drop_rounding(self, noise, weights):
         """Set noise (n, D) to 0, in place, where neighbours agree in a tied column."""
-        ends = self.relations.columns.least, self.relations.columns.most
+        bounds = self.relations.columns.least, self.relations.columns.most
         size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
-        rounding = 4 * np.finfo(float).eps * np.abs(ends).max(axis=0)
+        rounding = 4 * np.finfo(float).eps * np.abs(bounds).max(axis=0)
         # Few columns have such cells.
         least = np.abs(noise).min(axis=0, initial=np.inf)
         may_agree = self.relations.tied & (least <= rounding * size.max(initial=0))
@@ -545,14 +545,14 @@ def _limits_of_patterns(cells, strata, relations):
     """
     if not np.isnan(cells).any():
         return None
-    ends = relations.columns.low, relations.columns.high
-    limits = np.stack([np.broadcast_to(end, cells.shape) for end in ends])
+    bounds = relations.columns.low, relations.columns.high
+    limits = np.stack([np.broadcast_to(bound, cells.shape) for bound in bounds])
     for rows, partners in strata:
         # Only rows that are mixed with each other have a range of their own.
         if rows is partners:
-            ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
-            c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(ends[0]))
-            limits[:, rows[:, None], c] = np.stack(ends)[:, None, c]
+            bounds = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
+            c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(bounds[0]))
+            limits[:, rows[:, None], c] = np.stack(bounds)[:, None, c]
     return limits
 
 
@@ -579,5 +579,5 @@ def zero_sum_weights(parents, noise, m, rng):
     z -= z.mean(axis=1, keepdims=True)
     z *= noise * np.sqrt(2 / k)
     near = parents.neighbors[parents.source]
-    ends = np.arange(0, n * (k + 1) + 1, k + 1)
-    return csr_array((z.ravel(), near.ravel(), ends), (n, m))
+    indptr = np.arange(0, n * (k + 1) + 1, k + 1)
+    return csr_array((z.ravel(), near.ravel(), indptr), (n, m))

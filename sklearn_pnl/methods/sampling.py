@@ -145,8 +145,8 @@ class FittedRows:
             return batch, None
         n_parents = effective_size(np.bincount(batch.parents[:, 0]))
         feasible = sampler.feasible.take_rows(np.concatenate(kept))
-        asked = feasible, dense(batch.numbers), len(self.source)
-        return batch, report_of(*asked, n_parents)
+        requested = feasible, dense(batch.numbers), len(self.source)
+        return batch, report_of(*requested, n_parents)
 
     def row_sampler(
         self, n_samples, constraints=None, drops=False, advice="", shares=None
@@ -249,17 +249,17 @@ class RowSampler:
 
     def conditioned(self, rng):
         """Return the request with base rows near the constraints, or shares of them."""
-        request, asked = self.request, self.feasible.constraints
-        if request.base_rows is not None or not len(asked):
+        request, requested = self.request, self.feasible.constraints
+        if request.base_rows is not None or not len(requested):
             return request
-        values = asked.values_of(self.training_rows)
-        ends, shares = (asked.lower, asked.upper), request.shares
-        if asked.lower.ndim == 1:
-            weights = condition_weights(values, *ends)
+        values = requested.values_of(self.training_rows)
+        bounds, shares = (requested.lower, requested.upper), request.shares
+        if requested.lower.ndim == 1:
+            weights = condition_weights(values, *bounds)
             return replace(
                 request, shares=weights if shares is None else weights * shares
             )
-        scaled = in_spreads(values, *ends)
+        scaled = in_spreads(values, *bounds)
         return replace(
             request, base_rows=near_rows(*scaled, rng, shares, request.n_jobs)
         )
@@ -298,7 +298,7 @@ class RowSampler:
         training = self.training_rows
         numbers, parents, weights, donors = (part.copy() for part in batch)
         b, ranges = feasible.columns.binary, feasible.columns.ranges
-        asked = replace(feasible.constraints, ranges=ranges)
+        requested = replace(feasible.constraints, ranges=ranges)
         flags = numbers[:, b]
         off = (flags != feasible.columns.low[b]) & (flags != feasible.columns.high[b])
         infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
@@ -310,8 +310,8 @@ class RowSampler:
         candidates = None
         for i in np.flatnonzero(bad):
             # Constraints that are the same for all rows have the same candidates.
-            if candidates is None or asked.lower.ndim > 1:
-                misses = asked.take_rows([i]).violations(training).any(axis=1)
+            if candidates is None or requested.lower.ndim > 1:
+                misses = requested.take_rows([i]).violations(training).any(axis=1)
                 candidates = np.flatnonzero(~misses)
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
@@ -367,20 +367,20 @@ class RowSampler:
 
 def joined(batches, n):
     """Join batches to one batch of at most n rows, freeing each copied batch."""
-    whole, done, sparse = None, 0, []
+    joined, done, sparse = None, 0, []
     for batch in batches:
         if batch.numbers.shape[0] == n:
             return batch
         if issparse(batch.numbers):
             sparse.append(batch.numbers)
             batch = batch._replace(numbers=np.empty((len(batch.donors), 0)))
-        if whole is None:
-            whole = [np.empty((n, *part.shape[1:]), part.dtype) for part in batch]
+        if joined is None:
+            joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in batch]
         rows = slice(done, done + len(batch.donors))
-        for part, new in zip(whole, batch, strict=True):
+        for part, new in zip(joined, batch, strict=True):
             part[rows] = new
         done = rows.stop
-    batch = Batch(*(part[:done] for part in whole))
+    batch = Batch(*(part[:done] for part in joined))
     return batch._replace(numbers=vstack(sparse, "csr")) if sparse else batch
 
 
@@ -393,21 +393,21 @@ def sample_with_totals(sampler, rng, totals):
     Base rows are drawn with calibrated weights; the sample is then projected onto the
     totals.
     """
-    asked = _read_totals(sampler, totals)
+    requested = _read_totals(sampler, totals)
     request, numbers = sampler.request, sampler.training_rows
-    weights, base_rows = _base_rows(sampler, asked, rng)
+    weights, base_rows = _base_rows(sampler, requested, rng)
     sampler = replace(
         sampler, request=replace(request, base_rows=base_rows, shares=None)
     )
     batch = joined(sampler.batches(rng), request.n_samples)
     batch = batch._replace(numbers=dense(batch.numbers))
-    if asked.counted:
+    if requested.counted:
         batch = batch._replace(donors=base_rows)
-    moved = _moved(sampler, asked, batch, numbers)
+    moved = _moved(sampler, requested, batch, numbers)
     # Totals are checked in the precision in which rows are returned.
     returned = sampler.as_returned(moved)
-    achieved = asked.achieved(returned, base_rows)
-    _check_totals(sampler, asked, moved, base_rows, achieved)
+    achieved = requested.achieved(returned, base_rows)
+    _check_totals(sampler, requested, moved, base_rows, achieved)
     ranges = sampler.feasible.columns.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=returned)
@@ -432,18 +432,18 @@ def _read_totals(sampler, totals):
         )
     source, n = sampler.source, sampler.request.n_samples
     discrete = source.relations.discrete
-    asked = Totals.read(totals, n, sampler.table, sampler.training_rows, discrete)
-    if asked.counted and not source.can_count:
+    requested = Totals.read(totals, n, sampler.table, sampler.training_rows, discrete)
+    if requested.counted and not source.can_count:
         raise ValueError(
             "Categories cannot be counted in new rows that are drawn from a density, "
             "because the rows have no base row. Use draws='mixup'."
         )
-    return asked
+    return requested
 
 
-def _check_totals(sampler, asked, moved, base_rows, achieved):
+def _check_totals(sampler, requested, moved, base_rows, achieved):
     """Raise an error if new rows (n, D) miss a count or a sum."""
-    if asked.counted:
+    if requested.counted:
         # A constraint may have moved binary columns.
         binary = sampler.source.relations.columns.binary
         given = sampler.training_rows[base_rows][:, binary]
@@ -451,14 +451,14 @@ def _check_totals(sampler, asked, moved, base_rows, achieved):
         if off.any():
             raise Infeasibility(
                 f"Row {np.argmax(off)} cannot satisfy its constraints and be counted "
-                f"in {' and '.join(asked.counted)}, because binary columns are copied "
-                "from a training row. Leave out the constraint, or the count.",
+                f"in {' and '.join(requested.counted)}, because binary columns are "
+                "copied from a training row. Leave out the constraint, or the count.",
                 int(np.argmax(off)),
             )
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
     precision = sampler.feasible.columns.table.precision
-    room[: len(asked.sums)] = asked.sums.tolerance(precision)
+    room[: len(requested.sums)] = requested.sums.tolerance(precision)
     is_missed = ~(residual <= room)
     if is_missed.any():
         k = int(np.argmax(is_missed))
@@ -468,7 +468,7 @@ def _check_totals(sampler, asked, moved, base_rows, achieved):
         )
 
 
-def _base_rows(sampler, asked, rng):
+def _base_rows(sampler, requested, rng):
     """Choose base rows (n,) that have the counts and are near the constraints.
 
     Returns
@@ -485,27 +485,29 @@ def _base_rows(sampler, asked, rng):
         shares = np.bincount(near.base_rows, minlength=len(numbers))
     # Counts may require rows that are far from the constraints.
     shares = shares / shares.sum() + _FAR * given / given.sum()
-    if asked.counted:
+    if requested.counted:
         misses = _misses_for_good(sampler, numbers)
         # If no row is left, the projection names the constraint.
         shares[misses & ~misses.all()] = 0.0
-    weights = parent_weights(asked, numbers, shares)
-    base_rows = choose_base_rows(asked, weights, rng)
+    weights = parent_weights(requested, numbers, shares)
+    base_rows = choose_base_rows(requested, weights, rng)
     if near.base_rows is None:
         return weights, base_rows
-    values, *ends = in_spreads(
+    values, *bounds = in_spreads(
         constraints.values_of(numbers), constraints.lower, constraints.upper
     )
-    cells = asked.cells[1]
+    cells = requested.cells[1]
     cell = cells[base_rows]
-    if asked.counted:
+    if requested.counted:
         cell = cell[
-            matched(values[base_rows], *ends, np.clip(values[near.base_rows], *ends))
+            matched(
+                values[base_rows], *bounds, np.clip(values[near.base_rows], *bounds)
+            )
         ]
     ratios = np.divide(weights, shares, out=np.zeros(len(weights)), where=shares > 0)
     for k in np.unique(cell):
         rows, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
-        own = values[members], *(end[rows] for end in ends), rng
+        own = values[members], *(bound[rows] for bound in bounds), rng
         base_rows[rows] = members[near_rows(*own, ratios[members] * given[members])]
     return weights, base_rows
 
@@ -524,11 +526,11 @@ def _misses_for_good(sampler, numbers):
     return constraints.select(is_about).violations(numbers).any(axis=1)
 
 
-def _moved(sampler, asked, batch, numbers):
+def _moved(sampler, requested, batch, numbers):
     """Copy the binary columns of donors, then project all rows onto the sums."""
     relations, feasible = sampler.source.relations, sampler.feasible
     rows = batch.numbers.astype(np.float64)
-    if asked.counted:
+    if requested.counted:
         # Binary columns may be counted, or depend on counted categories.
         binary = relations.columns.binary
         rows[:, binary] = numbers[batch.donors][:, binary]
@@ -536,11 +538,11 @@ def _moved(sampler, asked, batch, numbers):
     broken = np.flatnonzero(relations.breaks(rows))
     columns = np.flatnonzero(relations.reset_together)
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
-    if not len(asked.sums):
+    if not len(requested.sums):
         return rows
     # Cells of donors stay as they are.
     fixed = relations.columns.binary
     avoid = sampler.fixed_cells(batch._replace(numbers=rows))
     return project_to_totals(
-        rows, asked.sums_of(rows), feasible, fixed=fixed, avoid=avoid
+        rows, requested.sums_of(rows), feasible, fixed=fixed, avoid=avoid
     )

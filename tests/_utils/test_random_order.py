@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl._utils.blocks import ends_seen, random_order, sample_with_ends
+from sklearn_pnl._utils.blocks import observed_bounds, random_order, sample_with_bounds
 
 SEEDS = [0, 1, 2]
 
@@ -26,7 +26,7 @@ def test_the_order_of_rows_depends_on_their_values_only(seed):
 def test_ranges_of_single_precision_do_not_overflow(missing):
     X = np.array([[3e38, 1.0], [-3e38, 2.0], [0.0, 3.0]], np.float32)
     X[2, :missing] = np.nan
-    least, most = ends_seen(X)
+    least, most = observed_bounds(X)
     assert_array_equal(most - least, [2 * np.float64(X[0, 0]), 2])
 
 
@@ -45,7 +45,7 @@ def test_the_first_rows_are_a_random_sample():
 def test_a_sample_has_the_ends_of_each_column():
     X = np.random.default_rng(0).normal(size=(5000, 40))
     order = random_order(X)
-    sample = sample_with_ends(X, np.arange(1, 40), order, 300)
+    sample = sample_with_bounds(X, np.arange(1, 40), order, 300)
     assert len(np.unique(sample)) == len(sample) <= 300 + 2 * 39
     assert np.isin(order[:300], sample).all()
     for end in (np.min, np.max):

@@ -23,7 +23,7 @@ def types(d, precision=1e-16, names="abcdefghij"):
     precision = np.array(np.broadcast_to(precision, d), dtype=float)
     ends = np.full(d, -np.inf), np.full(d, np.inf)
     names = tuple(names[:d])
-    return SimpleNamespace(feature_names=names, precision=precision, type_ends=ends)
+    return SimpleNamespace(feature_names=names, precision=precision, type_bounds=ends)
 
 
 def set_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,

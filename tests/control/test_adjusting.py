@@ -459,7 +459,7 @@ def test_a_tax_on_prices_beside_whole_numbers_is_met_soon_and_without_a_word(cap
 
 
 def test_rows_that_leave_cents_are_not_searched_for_whole_numbers(monkeypatch):
-    monkeypatch.setattr("sklearn_pnl.geometry.convex.whole.milp", None)
+    monkeypatch.setattr("sklearn_pnl.geometry.convex.integers.milp", None)
     X = stores(0).round(2).assign(age=np.arange(60) + 20)
     X["total"] = (X["a"] + X["b"] + X["c"]).round(2)
     rows = adjust(X, ColumnConstraint("total", equal=1.0123 * X["total"]))

@@ -412,7 +412,7 @@ def test_bounds_hold_or_are_refused():
     )
     totals = {"sexe": {1: 140, 2: 90}}
     design = np.full(23, 10.0)
-    with pytest.raises(CalibrationError, match="asks for .* it reaches .*"):
+    with pytest.raises(CalibrationError, match="it reaches"):
         calibrate(frame, totals, design_weights=design, bounds=(3, 38))
     weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
     assert 3 <= weights.min() and weights.max() <= 38
@@ -509,7 +509,7 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
         x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
     )
     if not exists:
-        assert not report.converged and "asks for" in report.reasons[0]
+        assert not report.converged and "must be" in report.reasons[0]
     elif report.converged:
         np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
     else:

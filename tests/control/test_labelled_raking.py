@@ -159,7 +159,7 @@ def test_tables_that_do_not_have_the_margins_are_returned_if_asked_for():
         rake(table, margins)
     assert not caught.value.result.converged
     result = rake(table, {"age": {"old": -5}}, strict=False)
-    assert not result.converged and "asks for -5" in result.reasons[0]
+    assert not result.converged and "must be -5" in result.reasons[0]
 
 
 def test_a_series_of_sums_is_read_by_the_names_of_its_levels():

@@ -50,8 +50,8 @@ def test_arrays_come_back(dtype, shape):
     assert table.owned == (dtype not in ("f8", "f4"))
     ends = {"f": (-np.inf, np.inf), "b": (0, 1)}.get(kind)
     ends = (np.iinfo(dtype).min, np.iinfo(dtype).max) if ends is None else ends
-    assert table.type_ends[0][0] == ends[0]
-    assert table.type_ends[1][0] <= ends[1]
+    assert table.type_bounds[0][0] == ends[0]
+    assert table.type_bounds[1][0] <= ends[1]
 
 
 @pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_array, sp.coo_array])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_pnl.geometry.convex.whole import nearest_in_steps
+from sklearn_pnl.geometry.convex.integers import nearest_in_steps
 
 
 def least_distance(target, sizes, rows, ends, limits):

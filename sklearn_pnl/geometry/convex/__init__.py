@@ -22,7 +22,7 @@ r"""Convex solvers: linear constraints, margins of tables, and Newton's method.
     or by conjugate gradients. A problem is an object with values, gradients and
     Hessians.
 
-``reach``, ``whole``
+``reach``, ``integers``
     Reachable ranges of linear functions with explanations of conflicts, and integers
     near given cells.
 

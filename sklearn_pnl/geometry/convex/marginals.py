@@ -64,5 +64,5 @@ def mode_marginals(x, shape, modes):
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
         return {k: flat_margin(x, shape, (k,)) for k in modes}
     products = x @ constant(x, indicators_of, shape, *((k,) for k in modes))
-    ends = zip(modes, lengths, accumulate(lengths), strict=True)
-    return {k: products[:, end - length : end] for k, length, end in ends}
+    stops = zip(modes, lengths, accumulate(lengths), strict=True)
+    return {k: products[:, stop - length : stop] for k, length, stop in stops}

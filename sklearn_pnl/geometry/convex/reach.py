@@ -121,7 +121,7 @@ class Program:
         Bounds of the cells, which may be infinite.
     base, unit : ndarray of shape (D,)
         Variables are distances of the cells from ``base``, in units of ``unit``.
-    whole : ndarray of bool of shape (D,), default=None
+    integers : ndarray of bool of shape (D,), default=None
         Mask of the cells whose variables are integers.
     kinds : ndarray of int of shape (c,), default=None
         Kinds of the constraints. Constraints of one kind are used or left out together.
@@ -139,7 +139,7 @@ class Program:
         ceiling,
         base,
         unit,
-        whole=None,
+        integers=None,
         kinds=None,
         room=0.0,
     ):
@@ -150,11 +150,11 @@ class Program:
         self.a = csr_array(scaled / self.sizes[:, None])
         self.exact, self.limits = (lower, upper), (floor, ceiling)
         self.lower, self.upper = lower - room, upper + room
-        whole = np.zeros(len(base), bool) if whole is None else whole
+        integers = np.zeros(len(base), bool) if integers is None else integers
         low, high = (floor - base) / unit, (ceiling - base) / unit
-        low = np.where(whole, np.maximum(np.ceil(low - 1e-6), -_MOST_STEPS), low)
-        high = np.where(whole, np.minimum(np.floor(high + 1e-6), _MOST_STEPS), high)
-        self.bounds, self.whole = np.column_stack([low, high]), whole
+        low = np.where(integers, np.maximum(np.ceil(low - 1e-6), -_MOST_STEPS), low)
+        high = np.where(integers, np.minimum(np.floor(high + 1e-6), _MOST_STEPS), high)
+        self.bounds, self.integers = np.column_stack([low, high]), integers
         self.kinds = np.arange(len(lower)) if kinds is None else kinds
 
     def best(self, cost, used, lower, upper):
@@ -187,7 +187,7 @@ class Program:
         sides += [(-1, below, np.flatnonzero(~equal & np.isfinite(below)))]
         equal = np.flatnonzero(equal)
         # With tolerances below the defaults, the integer programme may loop.
-        options = _INTEGER if self.whole.any() else _TOLERANCES
+        options = _INTEGER if self.integers.any() else _TOLERANCES
         found = linprog(
             cost,
             A_ub=vstack([sign * self.a[rows] for sign, _, rows in sides], "csr"),
@@ -195,7 +195,7 @@ class Program:
             A_eq=self.a[equal],
             b_eq=below[equal],
             bounds=self.bounds,
-            integrality=self.whole.astype(int),
+            integrality=self.integers.astype(int),
             options=options,
         )
         none = np.empty(0, int)
@@ -210,7 +210,7 @@ class Program:
     def excludes(self, kinds):
         """Check whether no cells satisfy all constraints of the given kinds."""
         used = np.isin(self.kinds, kinds)
-        nothing = np.zeros(len(self.whole))
+        nothing = np.zeros(len(self.integers))
         return self.best(nothing, used, self.lower, self.upper)[0] == np.inf
 
     def conflict(self):
@@ -239,7 +239,7 @@ class Program:
             *values, binding = self._range(row[0], self.kinds < fits, lower, upper)
             if np.isfinite(values[:2]).any():
                 break
-        others = np.arange(fits) if self.whole.any() else binding
+        others = np.arange(fits) if self.integers.any() else binding
         return Conflict(int(fits), *values, self._needed(fits, others))
 
     def _range(self, row, used, lower, upper):
@@ -262,7 +262,7 @@ class Program:
         most, from_above = extreme(-1, used, lower, upper)
         below = most if most < lower[row] else np.nan
         above = least if least > upper[row] else np.nan
-        if self.whole.any():
+        if self.integers.any():
             # For integers, values between minimum and maximum may be unreachable, too.
             used = used | (self.kinds == self.kinds[row])
             beyond_lower, beyond_upper = lower.copy(), upper.copy()

@@ -77,11 +77,11 @@ def kronecker_product(blocks, x):
 class Basis:
     """Base class of sets of functions of the cells.
 
-    If ``whole`` is true, functions are applied as one matrix; otherwise by ``_apart``
-    and its transpose.
+    If ``as_matrix`` is true, functions are applied as one matrix; otherwise by
+    ``_apart`` and its transpose.
     """
 
-    whole = False
+    as_matrix = False
     # Whether the functions are orthonormal under the uniform distribution.
     orthonormal = False
 
@@ -91,19 +91,19 @@ class Basis:
         return self._apart(np.eye(self.n_functions))
 
     def synthesis(self, v):
-        return v @ self._matrix(v) if self._is_whole(v) else self._apart(v)
+        return v @ self._matrix(v) if self._uses_matrix(v) else self._apart(v)
 
     def analysis(self, x):
-        return x @ self._matrix(x).T if self._is_whole(x) else self._transposed(x)
+        return x @ self._matrix(x).T if self._uses_matrix(x) else self._transposed(x)
 
     def _matrix(self, x):
         """Return all functions on the device of ``x``."""
         return kept(x, self, "functions")
 
-    def _is_whole(self, x):
+    def _uses_matrix(self, x):
         # On a device, one large product is faster than several small products.
-        if self.whole or is_on_host(x):
-            return self.whole
+        if self.as_matrix or is_on_host(x):
+            return self.as_matrix
         return self.n_functions * self.n_cells <= _LARGEST_MATRIX
 
     def gradient(self, difference, residual):
@@ -171,7 +171,7 @@ class MarginalCells(KroneckerBasis):
             matrix[0] = 1
             matrices.append(matrix)
         super().__init__(matrices, elements)
-        self.whole = len(elements) <= 64
+        self.as_matrix = len(elements) <= 64
 
     def covariances(self, q):
         # The probability of each marginal cell, and a 0 for events that exclude each
@@ -237,7 +237,7 @@ class ZetaBasis(Basis):
             self._whiten = solve_triangular(factor, one, lower=True).T
             self.orthonormal = True
             # A matrix of all functions costs little more than W if D is small.
-            self.whole = D <= 4 * self.n_functions
+            self.as_matrix = D <= 4 * self.n_functions
 
     def longest(self, step, q):
         # Log probabilities of rows with many nearly empty cells need larger changes.

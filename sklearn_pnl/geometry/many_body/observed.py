@@ -69,7 +69,7 @@ class Design:
 class _Functions(Basis):
     """Functions of the cells as rows of a matrix."""
 
-    whole = True
+    as_matrix = True
 
     def __init__(self, functions):
         self.functions = functions

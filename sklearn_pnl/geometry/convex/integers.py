@@ -8,7 +8,7 @@ from scipy.sparse import csc_array, issparse
 NODES = {"node_limit": 2000}
 
 
-def nearest_whole(cells, rows, lower, upper, seconds=np.inf):
+def nearest_integers(cells, rows, lower, upper, seconds=np.inf):
     """Round cells (D,) to integers with sums in intervals.
 
     Each cell is rounded up or down, such that ``lower <= rows @ cells <= upper`` up to
@@ -55,11 +55,11 @@ def nearest_whole(cells, rows, lower, upper, seconds=np.inf):
     )
 
 
-def whole_near(cells, rows, lower, upper, limits, seconds=np.inf):
+def integers_near(cells, rows, lower, upper, limits, seconds=np.inf):
     """Find integers (D,) near cells with sums in intervals.
 
-    First try :func:`nearest_whole`, and then, for up to 4096 cells, all integers within
-    the bounds ``limits``, a tuple of two ndarrays of shape (D,).
+    First try :func:`nearest_integers`, and then, for up to 4096 cells, all integers
+    within the bounds ``limits``, a tuple of two ndarrays of shape (D,).
 
     Raises
     ------
@@ -67,7 +67,7 @@ def whole_near(cells, rows, lower, upper, limits, seconds=np.inf):
         If no solution was found.
     """
     try:
-        return nearest_whole(cells, rows, lower, upper, seconds=seconds)
+        return nearest_integers(cells, rows, lower, upper, seconds=seconds)
     except ValueError:
         if len(cells) > 2**12:
             raise
@@ -107,7 +107,7 @@ def _solution(cost, matrix, bounds, most, is_integer, **options):
     return found.x, found.status == 2
 
 
-def least_missed(target, rows, ends, limits, prices):
+def least_missed(target, rows, bounds, limits, prices):
     """Find integers (D,) whose sums (k,) have the least violations; None on failure.
 
     Minimises ``sum prices * violations``, and among the minima the distance to
@@ -119,7 +119,7 @@ def least_missed(target, rows, ends, limits, prices):
         Cells to which the integers should be near.
     rows : ndarray of shape (k, D)
         Coefficients of the sums.
-    ends, limits : tuple of ndarray of shape (k,) and (D,)
+    bounds, limits : tuple of ndarray of shape (k,) and (D,)
         Bounds of the sums, and bounds of the cells.
     prices : ndarray of shape (k,)
         Costs of a violation of 1.
@@ -133,14 +133,14 @@ def least_missed(target, rows, ends, limits, prices):
     found, _ = _solution(
         np.concatenate([away, prices, prices]),
         np.hstack([rows, -rows, np.eye(k), -np.eye(k)]),
-        [end - rows @ base for end in ends],
+        [bound - rows @ base for bound in bounds],
         np.concatenate([limits[1] - base, base - low, slack, slack]),
         np.repeat([1, 0], [2 * d, 2 * k]),
     )
     return None if found is None else base + np.round(found[:d] - found[d : 2 * d])
 
 
-def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
+def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
     """Find cells (D,) with sums in intervals, some in integer steps; None on failure.
 
     Minimises ``sum |x - target| / sizes`` subject to ``lower <= rows @ x <= upper`` and
@@ -152,7 +152,7 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
         Cells to which the solution should be near, and scales of the changes.
     rows : ndarray of shape (k, D)
         Coefficients of the sums.
-    ends, limits : tuple of ndarray of shape (k,) and (D,)
+    bounds, limits : tuple of ndarray of shape (k,) and (D,)
         Bounds of the sums, and bounds of the cells.
     steps : ndarray of shape (D,)
         Resolution of each cell, or 0 if the cell may have any value. A cell with a
@@ -162,7 +162,7 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
     """
     is_integer = steps > 0
     unit = np.where(is_integer, steps, sizes)
-    least, most = (bound / unit for bound in limits)
+    least, most = (limit / unit for limit in limits)
     least = np.where(is_integer, np.ceil(least - 1e-6), least)
     most = np.where(is_integer, np.floor(most + 1e-6), most)
     if (least > most).any():
@@ -182,11 +182,11 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps, reach=1e6):
     matrix = rows * unit
     scale = np.abs(matrix).max(axis=1, initial=0.0) + 1e-300
     scale = np.maximum(scale, 1000 * np.abs(matrix[:, is_integer]).sum(axis=1))
-    matrix, bounds = matrix / scale[:, None], [end / scale for end in ends]
+    matrix = matrix / scale[:, None]
     found, _ = _solution(
         np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
         np.hstack([matrix, -matrix, matrix, -matrix]),
-        [bound - matrix @ base for bound in bounds],
+        [bound / scale - matrix @ base for bound in bounds],
         np.concatenate([*first, up - first[0], down - first[1]]),
         np.tile(is_integer, 4),
     )
