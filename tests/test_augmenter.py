@@ -218,7 +218,7 @@ def test_densities_of_scikit_learn_are_cloned_and_keep_mean_and_spread(density):
 @pytest.mark.parametrize("density", [Ring(n_columns=2), Ring(np.nan)])
 def test_codes_that_do_not_fit_are_refused(density):
     augmenter = PNLAugmenter(Codes(1, draws=density)).fit(positive(0, *SHAPE))
-    with pytest.raises(ValueError, match="20 finite codes"):
+    with pytest.raises(ValueError, match="draws=Ring"):
         augmenter.sample(20)
 
 
@@ -296,7 +296,7 @@ def test_the_paper_is_a_method_of_its_own_settings():
 @pytest.mark.parametrize("settings", [{"offset": 0.5}, {"with_mass": False}], ids=str)
 def test_what_a_projector_says_is_not_said_twice(settings):
     projector = ManyBodyProjector(1, offset=1.0, with_mass=True)
-    with pytest.raises(ValueError, match="Codes has offset="):
+    with pytest.raises(ValueError, match="Codes .*offset=.* order="):
         PNLAugmenter(Codes(projector, **settings)).fit(table())
     # Without one they act.
     plain, changed = (
@@ -479,19 +479,23 @@ def test_a_reshaper_named_beside_a_poset_is_refused_where_it_does_not_fit():
 @pytest.mark.parametrize(
     ("X", "params", "remedy"),
     [
-        (table(), {"order": 7}, "order=7 is outside 1 to 3"),
-        (table(), {"order": 2, "reshaper": None}, "order=2 is outside 1 to 1"),
-        (positive(0, *SHAPE) - 1, {"order": 1, "embedding": None}, "[Nn]egative"),
+        (table(), {"order": 7}, "order=7 .* 1 to 3"),
+        (table(), {"order": 2, "reshaper": None}, "order=2 .* 1 to 1"),
+        (
+            positive(0, *SHAPE) - 1,
+            {"order": 1, "embedding": None},
+            "embedding='minmax'",
+        ),
         (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN.*method='lines'"),
-        (np.where(table() > 2, np.inf, 1.0), {}, "inf"),
-        (table()[:0], {}, "0 sample"),
-        (table()[:, :0], {}, "0 feature"),
-        (table() + 1j, {}, "[Cc]omplex"),
+        (np.where(table() > 2, np.inf, 1.0), {}, "infinity.* row 6, column 7"),
+        (table()[:0], {}, r"X.*\(0, 12\)"),
+        (table()[:, :0], {}, r"X.*\(60, 0\)"),
+        (table() + 1j, {}, "complex128"),
         (np.array([["a", "b"]] * 9), {}, "Column 0"),
         (
             table(),
             {"order": 1, "embedding": FunctionTransformer(lambda X: X * np.nan)},
-            "NaN",
+            "embedding=.* NaN",
         ),
     ],
 )
@@ -620,7 +624,7 @@ def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents
 @pytest.mark.parametrize("method", [Lines(), Codes(1)], ids=str)
 def test_one_row_gives_copies_with_a_warning(method):
     X = positive(0, 12, n=1)
-    with pytest.warns(UserWarning, match="training data has only 1"):
+    with pytest.warns(UserWarning, match=" 1 row,"):
         augmenter = PNLAugmenter(method).fit(X)
     assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
 

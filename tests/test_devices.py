@@ -198,7 +198,7 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
                 .fit(X)
                 .sample(3, constraints=ColumnConstraint({0: 1}, equal=1))
             ),
-            "constraints are supported only for NumPy arrays",
+            "constraints .*NumPy",
         ),
         (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
         (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
@@ -207,7 +207,7 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),
             "NumPy",
         ),
-        (lambda X: ManyBodyProjector(base=[(0, 2), (1, 0)]).fit(X), "route 'general'"),
+        (lambda X: ManyBodyProjector(base=[(0, 2), (1, 0)]).fit(X), "'general'"),
     ],
 )
 def test_unsupported_features_are_rejected_by_name(new, call, message):

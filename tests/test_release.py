@@ -65,5 +65,5 @@ def test_pages_of_a_version_stand_beside_the_others(tmp_path):
     # Numbers, not letters; and a later fix of an older line is not the newest.
     assert add("v0.10.0") == (["dev", "0.10.0", "0.9.0"], "0.10.0")
     assert add("v0.9.1") == (["dev", "0.10.0", "0.9.1", "0.9.0"], "0.10.0")
-    with pytest.raises(ValueError, match="neither 'dev' nor a version"):
+    with pytest.raises(ValueError, match=r"'\.\./x'"):
         add("../x")

@@ -80,6 +80,6 @@ def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
     before = parts_in(tmp_path / "parts")
     other = json.loads(json.dumps(plan))
     other[change] = 1 if change == "seed" else plan[change] * 2
-    with pytest.raises(ValueError, match=rf"made with other {change}: finish them"):
+    with pytest.raises(ValueError, match=rf"\b{change}:"):
         example["write_parts"](augmenter, tmp_path / "parts", other)
     assert parts_in(tmp_path / "parts") == before

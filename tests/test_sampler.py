@@ -103,15 +103,15 @@ def test_classes_of_one_size_come_back_as_they_are(strategy):
 @pytest.mark.parametrize(
     ("params", "error", "remedy"),
     [
-        ({"sampling_strategy": {7: 50}}, ValueError, "not present"),
-        ({"sampling_strategy": {1: 5}}, ValueError, "greater or equal"),
-        ({"sampling_strategy": 0.01}, ValueError, "ratio"),
-        ({"constraints": {5: None}}, ValueError, "class 5"),
+        ({"sampling_strategy": {7: 50}}, ValueError, r"sampling_strategy.*\{7\}"),
+        ({"sampling_strategy": {1: 5}}, ValueError, "sampling_strategy.* 5 samples"),
+        ({"sampling_strategy": 0.01}, ValueError, "sampling_strategy.*ratio"),
+        ({"constraints": {5: None}}, ValueError, "constraints .*class 5"),
         ({"totals": {0: {0: 1.0}}}, ValueError, "totals .*class 0"),
         ({"draws": "smote"}, ValueError, "'draws' parameter"),
         ({"k_neighbors": 0}, ValueError, "'k_neighbors' parameter"),
         ({"extrapolation": -0.1}, ValueError, "'extrapolation' parameter"),
-        ({"order": 9}, ValueError, "order=9 is outside"),
+        ({"order": 9}, ValueError, "order=9 .* 1 to 2"),
     ],
     ids=str,
 )
@@ -197,7 +197,7 @@ def test_k_is_clipped_with_one_warning_that_names_the_class(n_rows, label):
 @pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
 def test_a_class_of_one_row_gives_copies_with_a_warning(params):
     X, y = table(counts={0: 30, 1: 1})
-    with pytest.warns(UserWarning, match="class 1 has only 1 "):
+    with pytest.warns(UserWarning, match="class 1 .* 1 row,"):
         X_new, _, sampler = resample(X, y, **params)
     assert X_new.shape == (60, 6)
     assert_allclose(X_new[31:], np.repeat(X[y == 1], 29, axis=0), rtol=1e-9)
@@ -418,7 +418,7 @@ def test_one_hot_targets_come_back_one_hot(dtype):
 @pytest.mark.parametrize(
     ("y", "remedy"),
     [
-        (np.zeros(60), "more than 1 class"),
+        (np.zeros(60), "'y' .* 1 class"),
         (np.repeat([0.0, np.nan], [50, 10]), "y .* row 50"),
         ([None] * 3 + ["a"] * 57, "y .* row 0"),
         (np.linspace(0, 1, 60), "PNLRegressionSampler"),
@@ -426,9 +426,9 @@ def test_one_hot_targets_come_back_one_hot(dtype):
         (np.array([0, "a"] * 30, dtype=object), "y.astype"),
         (
             np.eye(2, dtype=int)[[0] * 58 + [1]].tolist() + [[0, 0]],
-            "combination of labels",
+            r"y .*\(60, 2\)",
         ),
-        (np.zeros(59, int), "60 rows"),
+        (np.zeros(59, int), "60 .* y .*59"),
     ],
 )
 def test_targets_that_are_no_classes_are_refused_with_a_remedy(y, remedy):
@@ -471,9 +471,9 @@ def test_rows_are_seeds_as_often_as_they_weigh():
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ({"groups": [1, 2]}, "groups|bad input shape|1d array"),
+        ({"groups": [1, 2]}, "groups"),
         ({"sample_weight": -np.ones(52)}, "sample_weight"),
-        ({"sample_weight": np.zeros(52)}, "[Ww]eight"),
+        ({"sample_weight": np.zeros(52)}, "sample_weight"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
     ],
 )
@@ -584,7 +584,7 @@ def test_the_method_that_ran_is_told():
 def test_weights_of_rows_are_refused_where_a_density_is_drawn_from():
     X, y = table()
     sampler = PNLSampler(method=Codes(draws=GaussianMixture(2)), random_state=0)
-    with pytest.raises(ValueError, match="weights"):
+    with pytest.raises(ValueError, match="class 1: .*draws='mixup'"):
         sampler.fit_resample(X, y, sample_weight=np.ones(len(y)))
 
 
@@ -681,7 +681,7 @@ def test_a_constraint_that_no_row_can_have_is_refused_with_what_it_reaches():
         ColumnConstraint(0, equal=1e6),
         ColumnConstraint({0: 1, 1: 1}, lower=1e6),
     ):
-        with pytest.raises(Infeasibility, match="cannot satisfy all"):
+        with pytest.raises(Infeasibility, match="x0.* 1000000"):
             resample(X, y, constraints=asked)
 
 
@@ -758,7 +758,7 @@ def test_numbers_are_categories_where_they_are_named():
     [
         (["town"], "'town'"),
         ([5], "categorical_features .* 5"),
-        ([True, False], "boolean.* 5 .* 2"),
+        ([True, False], "boolean .* 5 .* 2"),
         (["city", "country"], "'grade'"),
         (None, "'city'"),
     ],

@@ -184,7 +184,7 @@ def test_values_with_the_index_in_another_order_are_refused():
     X = stores(0)
     mixed = (1.1 * X["total"]).iloc[::-1]
     asked = [ColumnConstraint("total", lower=0), ColumnConstraint("total", equal=mixed)]
-    with pytest.raises(ValueError, match="^equal has"):
+    with pytest.raises(ValueError, match="^equal "):
         adjust(X, asked)
 
 
@@ -337,20 +337,20 @@ def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
         ColumnConstraint(0, lower=0, upper=2),
         ColumnConstraint({0: 1, 1: -1}, equal=np.r_[np.zeros(7), 50.0, np.zeros(32)]),
     ]
-    with pytest.raises(ValueError, match=r"Row 7 cannot .*x0 - x1"):
+    with pytest.raises(ValueError, match=r"Row 7 .*x0 - x1"):
         adjust(X, asked, equalities=None, extrapolation=0.0)
     with pytest.raises(ValueError):
         adjust(X, ColumnConstraint(0, equal=-1.0), extrapolation=0.0)
     with pytest.raises(ValueError):
         adjust(X, totals={0: -1.0}, extrapolation=0.0)
     each = ColumnConstraint(0, equal=np.r_[X[:7, 0], 50.0, X[8:, 0]])
-    with pytest.raises(ValueError, match="Row 7 cannot .*x0"):
+    with pytest.raises(ValueError, match="Row 7 .*x0 "):
         adjust(X, each, totals={1: 15.0}, extrapolation=0.0)
 
 
 def test_counts_are_refused_and_of_nothing_asked_rows_stay():
     X = stores(0).assign(place=np.repeat(["n", "s"], 30))
-    with pytest.raises(ValueError, match="totals"):
+    with pytest.raises(ValueError, match="totals .*'place'"):
         adjust(X, totals={"place": {"n": 20, "s": 40}})
     pd.testing.assert_frame_equal(adjust(X), X)
 
@@ -359,7 +359,7 @@ def test_counts_are_refused_and_of_nothing_asked_rows_stay():
     "wrong", [{"equalities": "none"}, {"extrapolation": -1}, {"offset": "one"}], ids=str
 )
 def test_parameters_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of adj"):
+    with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):
         adjust(np.eye(4), ColumnConstraint(0, lower=0), **wrong)
 
 

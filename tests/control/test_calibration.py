@@ -265,7 +265,7 @@ def test_of_margins_that_disagree_the_count_missed_most_is_named():
         "region": {"north": 20, "south": 25, "west": 20},
         ("region", "sex"): by_sex,
     }
-    missed = r"='south'.* with the other totals, the weights .* rtol="
+    missed = "region='south'.* rtol="
     with pytest.raises(ValueError, match=missed):
         calibrate(frame, asked)
     asked["region"] = column_total("region", asked["region"], rtol=0.25)
@@ -284,8 +284,8 @@ def test_of_margins_that_disagree_the_count_missed_most_is_named():
             {"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")},
             "'m': <NA>",
         ),
-        ({"region": {np.nan: 3}}, "missing cell"),
-        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "'f' more than once"),
+        ({"region": {np.nan: 3}}, r"'region' .*\(nan,\)"),
+        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "totals .*'f'"),
         *(
             (totals, None)
             for totals in (
@@ -470,7 +470,8 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     frame = sample(0)[0]
     least, most = frame["age"].min(), frame["age"].max()
     asked = column_total("age", mean=True, **ends)
-    with pytest.raises(CalibrationError, match=f"reaches {least} to {most}.") as caught:
+    reach = f"'age' .* {least} to {most}[.]"
+    with pytest.raises(CalibrationError, match=reach) as caught:
         calibrate(frame, asked, integer=integer)
     assert not caught.value.report.converged
 
@@ -509,7 +510,7 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
         x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
     )
     if not exists:
-        assert not report.converged and "asks for" in report.reasons[0]
+        assert not report.converged and report.reasons[0]
     elif report.converged:
         np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
     else:
@@ -522,7 +523,7 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
     [{"f": 0.7, "m": 0.6}, {"f": 0.4, "m": 0.4}, {"f": 55, "m": 45}, {"f": 1.0}],
 )
 def test_shares_that_no_rows_have(shares):
-    with pytest.raises(ValueError, match="share.* of .*'?sex"):
+    with pytest.raises(ValueError, match=r"\bsex\b"):
         calibrate(sample(0)[0], column_total("sex", shares, mean=True))
 
 
@@ -562,14 +563,14 @@ def test_times_are_levels_as_they_are_written(container, unit):
         asked = {"day": {of_type(first): 3, of_type(second): 8}}
         np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
     for asked in (3, pd.Timedelta("3D")):
-        with pytest.raises(ValueError, match="times"):
+        with pytest.raises(ValueError, match="'day'"):
             calibrate(frame, {"day": asked})
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
 def test_times_with_nanoseconds_are_no_levels(kind):
     frame = pd.DataFrame({"t": np.array([1, 2, 2], kind)})
-    with pytest.raises(ValueError, match="No row has t="):
+    with pytest.raises(ValueError, match=r"\bt="):
         calibrate(frame, {"t": {frame["t"][0]: 3}})
 
 
@@ -645,13 +646,13 @@ def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
 def test_a_missing_level_is_refused():
     frame = pd.DataFrame({"region": [*"NSNS", None]})
     for level in (None, np.nan):
-        with pytest.raises(ValueError, match="missing cell"):
+        with pytest.raises(ValueError, match=r"'region' .*\((nan|None),\)"):
             calibrate(frame, {"region": {"N": 2, level: 0}})
 
 
 @pytest.mark.parametrize("shares, message", [
-    ({"f": 0.3, "m": 0.25}, "sum to 0.55, but .* must sum to 1"),
-    ({"f": 0.7, "m": 0.5}, "sum to 1.2, but .* must sum to 1 or less"),
+    ({"f": 0.3, "m": 0.25}, r"'sex' .* 0\.55, .* 1[.]"),
+    ({"f": 0.7, "m": 0.5}, r"'sex' .* 1\.2, .* less[.]"),
 ])  # fmt: skip
 def test_shares_with_another_sum_than_1_are_told_their_sum(shares, message):
     frame = pd.DataFrame({"sex": [*"fmfm"]})
@@ -677,7 +678,7 @@ def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
 
 
 def test_a_number_is_no_mean():
-    with pytest.raises(ValueError, match="interval"):
+    with pytest.raises(ValueError, match="'age'"):
         column_total("age", mean=45)
 
 
@@ -697,7 +698,7 @@ def test_bounds_hold_for_means_at_the_end_of_their_range():
         {"g": column_total("g", {"a": 0.5, "b": 0.5, "c": 0}, mean=True)},
         [column_total("x", upper=0.0, mean=True)],
     ):
-        with pytest.raises(CalibrationError, match="mean|share"):
+        with pytest.raises(CalibrationError, match=r"'x'|\bg="):
             calibrate(frame, totals, bounds=(0.5, 2))
 
 
@@ -711,7 +712,7 @@ def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
     days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
     frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
     for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
-        with pytest.raises(ValueError, match="No row has day="):
+        with pytest.raises(ValueError, match=r"\bday="):
             calibrate(frame, {"day": asked})
 
 
@@ -723,13 +724,13 @@ def test_an_array_of_totals_needs_names_that_mean_one_column():
         np.testing.assert_allclose(calibrate(X, wanted), expected)
     for names in (["a", "a"], [1, 2]):
         X = pd.DataFrame(rows, columns=names)
-        with pytest.raises(ValueError, match="columns"):
+        with pytest.raises(ValueError, match=r"totals .*\[0, 1\]"):
             calibrate(X, wanted)
 
 
 def test_data_frames_are_no_tables_to_rake():
     table = pd.crosstab([*"uuvvv"], [*"pqppq"])
-    with pytest.raises(ValueError, match="frame.stack"):
+    with pytest.raises(ValueError, match="^table "):
         rake(table, {(0,): [5.0, 7.0]})
 
 

@@ -38,7 +38,7 @@ def test_overlapping_totals_are_met_if_a_linear_programme_finds_rows(seed):
         total_of(*each) for each in zip(a, values - room, values + room, strict=True)
     ]
     if not exists:
-        with pytest.raises(Infeasibility, match=r"can only reach .* Request"):
+        with pytest.raises(Infeasibility, match="sum of"):
             adjust(X, totals=totals, equalities=None, extrapolation=0.0)
         return
     rows = adjust(X, totals=totals, equalities=None, extrapolation=0.0)
@@ -88,7 +88,7 @@ def test_the_range_of_an_excluded_total_can_be_requested(seed):
     X["s"] = (X["a"] + X["b"]).round(2)
     augmenter, totals = PNLAugmenter().fit(X), {"a": 10_000.0, "b": 9_500.0}
     begin = perf_counter()
-    with pytest.raises(Infeasibility, match=r"s = a \+ b.* reach 19500\. Request") as e:
+    with pytest.raises(Infeasibility, match=r"s = a \+ b.* 19500\.") as e:
         augmenter.sample(100, random_state=seed, totals=totals | {"s": 19_500.01})
     assert perf_counter() - begin < 5
     rtol = float(str(e.value).rsplit("rtol=")[1].rstrip(")."))
@@ -165,7 +165,7 @@ def hours(seed=0, n=60):
 @pytest.mark.parametrize("call", ["adjust", "sample"])
 def test_integers_without_a_solution_are_refused_with_the_nearest_values(call):
     X, asked = hours(), ColumnConstraint({"all": 1, "g": 1}, equal=900.4)
-    with pytest.raises(Infeasibility, match="integers .* 900 or 901"):
+    with pytest.raises(Infeasibility, match=r"all \+ g .* 900 or 901"):
         if call == "adjust":
             adjust(X, asked)
         else:

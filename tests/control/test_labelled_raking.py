@@ -95,7 +95,7 @@ def test_margins_that_were_rounded_apart_have_a_tolerance():
     rng = np.random.default_rng(3)
     table = series(rng.gamma(1.0, size=SHAPE) * 40)
     margins = {key: margin(table, key).round() for key in combinations(LEVELS, 2)}
-    with pytest.raises(ValueError, match="with the other totals"):
+    with pytest.raises(RakingError, match="age='young', region='e'"):
         rake(table, margins)
     soft = {key: column_total(key, m, rtol=0.1) for key, m in margins.items()}
     raked = rake(table, soft).tables
@@ -155,11 +155,11 @@ def test_bad_input(table, margins, keywords):
 def test_tables_that_do_not_have_the_margins_are_returned_if_asked_for():
     table, margins = problem(0)
     margins["sex"] = column_total("sex", {"f": 1.0}, rtol=0.5)
-    with pytest.raises(RakingError, match="with the other totals") as caught:
+    with pytest.raises(RakingError, match="sex='f'") as caught:
         rake(table, margins)
     assert not caught.value.result.converged
     result = rake(table, {"age": {"old": -5}}, strict=False)
-    assert not result.converged and "asks for -5" in result.reasons[0]
+    assert not result.converged and "age='old'" in result.reasons[0]
 
 
 def test_a_series_of_sums_is_read_by_the_names_of_its_levels():

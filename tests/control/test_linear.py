@@ -68,13 +68,13 @@ def test_violations_are_those_of_the_numbers_of_a_frame():
     X = pd.DataFrame({"a": [1, 2, 3], "place": list("nsn"), "b": [2.0, 4, 7]})
     given = LinearConstraints([[2, 0, -1]], [0], [0], ("a", "place", "b"))
     assert_array_equal(given.violation(X), [0.5])
-    with pytest.raises(ValueError, match="2 finite coefficients"):
+    with pytest.raises(ValueError, match="Constraint 0 .* 3 columns"):
         given.violation(np.ones((2, 2)))
 
 
 def test_constraints_of_other_shapes_than_their_names_and_ends_are_refused():
     for k, d in ((2, 2), (1, 3)):
-        with pytest.raises(ValueError, match=r"1, 2.* names"):
+        with pytest.raises(ValueError, match=r"feature_names.* \(1, 2\)"):
             LinearConstraints(np.ones((1, 2)), np.zeros(k), np.zeros(k), range(d))
 
 
@@ -189,19 +189,19 @@ def test_words_are_told_how_to_ask_for_dates_and_for_categories(word):
 @pytest.mark.parametrize(
     ("constraint", "message"),
     [
-        (ColumnConstraint("z", lower=0), "z"),
+        (ColumnConstraint("z", lower=0), "'z'"),
         (ColumnConstraint("place", lower=0), "'place'"),
-        (ColumnConstraint("a", lower=[1, 2.0]), "2 values.* 6 rows"),
-        (ColumnConstraint("a", lower=2, upper=1), "lower <= upper"),
+        (ColumnConstraint("a", lower=[1, 2.0]), "Constraint 0 .* 2 .* 6 rows"),
+        (ColumnConstraint("a", lower=2, upper=1), r"Constraint 0 .*lower=\[2"),
         (
             ColumnConstraint("a", lower=pd.Timestamp("2024")),
-            "numeric|compares times",
+            "'a'",
         ),
         (
             LinearConstraint([[1, 1]], 0, 1),
-            "must have 5 finite coefficients, .* for 2 columns",
+            "Constraint 0 .* 2 columns",
         ),
-        ("a < 3", "LinearConstraint or a ColumnConstraint, for .*; got 'a < 3'"),
+        ("a < 3", "Constraint 0 .*'a < 3'"),
     ],
 )
 def test_constraints_that_do_not_fit(frame, constraint, message):

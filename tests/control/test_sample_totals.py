@@ -78,12 +78,12 @@ def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
 @pytest.mark.parametrize(
     ("totals", "message"),
     [
-        ({"wage": 1e9}, "sum of 'wage' is 1000000000, but 60 rows .* reach"),
-        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "only reach 150000. Request 150000"),
-        ({"region": {"n": 40, "s": 40}}, "'region' sum to 80, but there are 60 new"),
+        ({"wage": 1e9}, "'wage' .* 1000000000, .* 60 rows"),
+        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, r"'net' .* 150000\."),
+        ({"region": {"n": 40, "s": 40}}, "'region' .* 80, .* 60 "),
         ({"region": {"east": 3}}, "region='east'"),
         ({"sex": {"f": 30.5}}, "the count of sex='f'"),
-        ({"persons": 120.5}, "sum of 'persons' .* reach 120 or 121. Request 120,"),
+        ({"persons": 120.5}, "'persons' .* 120 or 121"),
     ],
 )
 def test_totals_that_no_rows_have_are_refused_by_name(totals, message):
@@ -144,7 +144,7 @@ def members(n=100):
 def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(ValueError, match="10, .* is 25"):
+    with pytest.raises(ValueError, match="10, .* 25"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)
@@ -200,7 +200,7 @@ def test_what_no_whole_number_has_is_refused(asked, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
     asked = ColumnConstraint(column, **asked)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
-    with pytest.raises(ValueError, match=f"{column} must be .* integers .* 3 or 4:"):
+    with pytest.raises(ValueError, match=f"{column} .* 3 or 4:"):
         augmenter.sample(5, 0, constraints=asked)
 
 
@@ -212,7 +212,7 @@ def test_what_no_cents_have_is_refused_at_once():
         ColumnConstraint("total", equal=X["total"][:4]),
         ColumnConstraint({"a": 1, "total": 1}, equal=20_000),
     ]
-    with pytest.raises(ValueError, match="total = a . b and total = .* leave out one"):
+    with pytest.raises(ValueError, match="total = a . b and total = "):
         PNLAugmenter().fit(X).sample(4, 0, constraints=asked)
 
 
@@ -220,9 +220,9 @@ def test_what_no_cents_have_is_refused_at_once():
 def test_sums_of_times_are_refused(column):
     hours = pd.to_timedelta(np.arange(60) % 9, unit="h")
     X = pd.DataFrame({"took": hours, "day": pd.Timestamp("2024") + hours, "x": 1.5})
-    with pytest.raises(ValueError, match=f"sum of '{column}'.*example days"):
+    with pytest.raises(ValueError, match=f"'{column}'"):
         PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
-    with pytest.raises(ValueError, match=f"sum of '{column}'"):
+    with pytest.raises(ValueError, match=f"'{column}'"):
         adjust(X, totals={column: 45})
 
 

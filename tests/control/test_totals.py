@@ -229,10 +229,10 @@ def test_equalities_that_follow_from_others_change_nothing():
         (
             [[1, 0, 0, 0, 0, 0]],
             [9],
-            "sum of 0 is .* 60 rows .* only reach",
+            "sum of 0 .* 60 rows",
         ),
-        (np.eye(6)[:3], [1, 1, 1.1], "sum of . is .* only reach"),
-        (np.eye(6)[[3, 4, 5]], [1, 1, 2], "sum of . is .* only reach"),
+        (np.eye(6)[:3], [1, 1, 1.1], "sum of [0-5] "),
+        (np.eye(6)[[3, 4, 5]], [1, 1, 2], "sum of [0-5] "),
     ],
 )
 def test_what_is_out_of_reach_is_named_with_what_is_reached(
@@ -250,7 +250,7 @@ def test_reach_of_a_sum_is_that_of_the_limits():
     most = 60 * start[:, 1].max()
     keeps = settings(start, orders=(), equalities=None, steps=0)
     project_to_totals(start, as_sums(np.eye(6)[1], most), keeps)
-    with pytest.raises(ValueError, match=f"only reach .* to {most:.7g}"):
+    with pytest.raises(ValueError, match=f"sum of 0 .* to {most:.7g}"):
         project_to_totals(start, as_sums(np.eye(6)[1], most * 1.0001), keeps)
 
 
@@ -310,10 +310,10 @@ def test_arrays_of_many_axes_have_sums_of_cells():
 @pytest.mark.parametrize(
     "asked, message",
     [
-        ({"sex": {"f": 0.5}}, "no integer .* or shares, column_total"),
+        ({"sex": {"f": 0.5}}, r"sex='f'.* 0\.5, .*mean=True"),
         ({"region": {"x": 5}}, r"No row has region='x'.*first levels are \['"),
-        ({"region": 3}, "'region' holds categories, .* Request counts"),
-        ({"d": {1: 5}}, "categorical_features"),
+        ({"region": 3}, "'region'"),
+        ({"d": {1: 5}}, "'d'.*categorical_features"),
     ],
 )  # fmt: skip
 def test_totals_that_no_rows_have(asked, message):

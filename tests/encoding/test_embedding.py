@@ -118,7 +118,7 @@ def test_values_near_the_largest_float32():
 def test_a_mass_that_overflows_is_rejected():
     X = np.abs(1e308 * uniform(0, 30, 4))
     X[4] = 1.5e308
-    with pytest.raises(ValueError, match="X"):
+    with pytest.raises(ValueError, match="row of X "):
         PNLAugmenter(Codes(1, embedding=None)).fit(X)
 
 

@@ -23,7 +23,7 @@ def test_keys_are_names_or_places(container):
             assert table.column_of(key, "") == j
     assert "'real '" in refusal(table, "real ")
     for key in (12, -13, 0.0, True, None, {}, [1], np.array([1]), ("real",), (0, 1)):
-        assert "an index (0 to 11)" in refusal(table, key)
+        assert "(0 to 11)" in refusal(table, key)
 
 
 def test_indices_of_columns_count_categories():
@@ -45,7 +45,7 @@ def test_cells_of_tensors_have_tuples():
         for key in (cell, from_the_end, flat, flat - 12):
             assert table.column_of(key, "") == flat
     for key in ((3, 0), (0,), (0, 0, 0), (0, 1.0), (True, 0), 12):
-        assert "a cell of shape (3, 4), or an index up to 11" in refusal(table, key)
+        assert "(3, 4)" in refusal(table, key)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_integer_names_can_be_ambiguous(names, valid, invalid):
     for key in valid:
         assert table.column_of(key, "") == key
     for key in invalid:
-        assert "index" in refusal(table, key)
+        assert f" {key}," in refusal(table, key)
 
 
 def test_a_name_of_two_columns_is_rejected():
     table = read(pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"]))
-    assert "columns [0, 2]" in refusal(table, "a")
+    assert "[0, 2]" in refusal(table, "a")
     assert table.column_of("b", "") == 1
     table = read(pd.DataFrame(np.ones((5, 3)), columns=[0, 1, 1]))
-    assert "columns [1, 2]" in refusal(table, 1)
+    assert "[1, 2]" in refusal(table, 1)
     assert table.column_of(0, "") == 0
 
 

@@ -237,7 +237,7 @@ def test_arrays_of_another_shape_are_refused(poset, shape, transform):
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_complex_arrays_are_refused(transform):
-    with pytest.raises(ValueError, match="Complex data"):
+    with pytest.raises(ValueError, match="complex128"):
         getattr(TensorPoset((2, 3)), transform)(np.full((2, 3), 1j))
 
 

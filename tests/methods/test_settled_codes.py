@@ -70,7 +70,7 @@ def test_warnings_count_rows_with_undetermined_theta(order, seed):
 def test_the_warning_names_rows_and_what_to_do():
     X = dark_images(3)
     projector = ManyBodyProjector(3, max_iter=4)
-    with pytest.warns(ConvergenceWarning, match="Increase"):
+    with pytest.warns(ConvergenceWarning, match="1 of 3 .*max_iter=4"):
         projector.fit(X)
 
 
