@@ -142,7 +142,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("container", "kind"), CASES)
-def test_a_sampler_adds_rows_like_those_there_are(container, kind):
+def test_new_rows_of_samplers_resemble_training_rows(container, kind):
     frame = table(kind)
     X = given(frame, container)
     sampler = PNLSampler(random_state=0)
@@ -182,7 +182,7 @@ def test_a_sampler_adds_rows_like_those_there_are(container, kind):
 
 @pytest.mark.parametrize("kind", [*FLOATS, *WHOLE, *WORDS])
 @pytest.mark.parametrize("door", [PNLAugmenter, PNLRegressionSampler])
-def test_rows_of_other_doors_are_like_those_there_are(door, kind):
+def test_new_rows_of_other_estimators_resemble_training_rows(door, kind):
     frame = table(kind)
     if door is PNLAugmenter:
         new = PNLAugmenter().fit(frame).sample(N_NEW, random_state=0)
@@ -299,7 +299,7 @@ def test_means_with_a_tolerance_and_sums_of_several_columns():
 
 
 @pytest.mark.parametrize("infeasible", ["raise", "drop"])
-def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
+def test_infeasible_rows_are_named_or_dropped(infeasible):
     frame = table("float64")
     wanted = np.where(np.arange(N_NEW) % 3 == 0, 1e9, frame["a"].median())
     asked = ColumnConstraint("a", equal=wanted)
@@ -313,7 +313,7 @@ def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
     assert np.abs(new["a"] - frame["a"].median()).max() <= 1e-9 * np.ptp(frame["a"])
 
 
-def test_a_row_that_is_a_copy_has_its_donor_as_parent():
+def test_a_copied_row_has_its_donor_as_parent():
     rng = np.random.default_rng(4)
     hours, flag = rng.integers(0, 5, 14), rng.integers(0, 2, 14)
     base = rng.integers(2, 9, 14)
@@ -332,7 +332,7 @@ def test_a_row_that_is_a_copy_has_its_donor_as_parent():
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3, 1)], ids=str)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i1", "u4", "bool"])
-def test_arrays_keep_type_shape_and_range(dtype, shape):
+def test_arrays_preserve_dtype_shape_and_range(dtype, shape):
     X = 20 * np.random.default_rng(0).uniform(size=(40, *shape))
     X = (X > 8 if dtype == "bool" else X).astype(dtype)
     augmenter = PNLAugmenter(value_support=None).fit(X)
@@ -401,7 +401,7 @@ def test_all_containers_hold_the_same_rows(container):
     assert rows.equals(ours.sample(40, random_state=0))
 
 
-def test_batches_of_frames_are_frames_of_their_class():
+def test_batches_of_frames_preserve_the_class_of_the_frame():
     class Named(pd.DataFrame):
         @property
         def _constructor(self):
@@ -438,7 +438,7 @@ def test_frames_go_through_a_pipeline_and_a_search(container):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", [Lines(2.0), Codes(draws=KernelDraws(1.0))], ids=str)
-def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
+def test_new_times_are_within_the_observed_range(method, seed):
     X = times(seed)
     rows = PNLAugmenter(method, value_support=None).fit(X).sample(200, seed)
     for name in X:
@@ -450,7 +450,7 @@ def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_times_keep_their_unit_over_centuries(unit):
+def test_times_preserve_their_unit_over_centuries(unit):
     # Nanoseconds of 400 years are no doubles.
     days = np.random.default_rng(0).integers(-70_000, 70_000, N)
     when = (np.datetime64("1970-01-01") + days).astype(f"datetime64[{unit}]")
@@ -461,7 +461,7 @@ def test_times_keep_their_unit_over_centuries(unit):
 
 
 @pytest.mark.parametrize("container", FRAME)
-def test_an_end_is_a_start_and_a_length(container):
+def test_end_times_are_start_plus_duration(container):
     X = times().drop(columns="zoned")
     X["took"] = pd.to_timedelta(np.random.default_rng(1).integers(1, 30, N), "D")
     X = X.assign(end=X["day"] + X["took"])
@@ -477,7 +477,7 @@ ID = 2**53 + 1
 
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
-def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
+def test_integers_beyond_float64_are_unchanged_in_the_original_rows(dtype, mixed):
     # Identifiers and nanoseconds lie there.
     rng = np.random.default_rng(0)
     ids = ID + 2 * np.arange(N)
@@ -497,7 +497,7 @@ def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
 @pytest.mark.filterwarnings("ignore:Integers beyond")
 @pytest.mark.parametrize("end", ["min", "max"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8])
-def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
+def test_integers_near_the_limits_of_their_dtype_do_not_overflow(dtype, end):
     limits = np.iinfo(dtype)
     X = np.full((40, 4), getattr(limits, end), dtype=dtype)
     X[::2, 1], X[::3, 2] = 0, limits.max // 2
@@ -508,7 +508,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))
 
 
-def test_arrays_of_rows_are_rows():
+def test_object_arrays_of_rows_are_supported():
     """Packages for time series hold rows as an array of objects."""
     rows = np.random.default_rng(0).gamma(2.0, size=(12, 3, 4))
     series = np.empty(12, dtype=object)

@@ -170,7 +170,7 @@ def test_zeros_without_offset_are_named(make):
 
 
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
-def test_large_finite_values_are_numbers(make):
+def test_large_finite_values_are_accepted(make):
     # The sum of the values overflows in float32, but not in float64.
     fit(make(), (1e38 * positive(12, 5)).astype(np.float32))
 
@@ -229,7 +229,7 @@ def test_series_of_lists_and_complex_columns_are_rejected():
 
 
 @pytest.mark.parametrize("mark", [None, np.nan, "NA", "NaT"])
-def test_marks_of_missing_values_in_objects_are_read(mark):
+def test_missing_value_markers_in_objects_are_read(mark):
     pandas = pytest.importorskip("pandas")
     mark = getattr(pandas, mark) if isinstance(mark, str) else mark
     X = np.array([[1.0, mark], [2.0, 3.0]] * 6, dtype=object)
@@ -426,7 +426,7 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
         "NaN",
     ],
 )
-def test_targets_that_are_no_classes_are_rejected(y, message):
+def test_targets_that_are_not_classes_are_rejected(y, message):
     with pytest.raises(ValueError, match=message):
         PNLSampler().fit_resample(positive(12, 5), y)
 
@@ -516,7 +516,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("mistake", "name"), MISTAKES, ids=[m for _, m in MISTAKES])
-def test_messages_name_the_mistake(mistake, name):
+def test_messages_name_the_argument_or_column(mistake, name):
     with pytest.raises((TypeError, ValueError), match=name):
         mistake(*people())
 

@@ -598,7 +598,7 @@ ENTRIES = [(key, name) for key, case in CASES.items() for name in case.current]
 
 
 @pytest.mark.parametrize("key, name", ENTRIES)
-def test_parameters_act_or_are_refused(key, name):
+def test_parameters_have_an_effect_or_are_rejected(key, name):
     case, before = CASES[key], outcome_of(key)
     assert isinstance(before, str), before
     names = [name, *case.given, *["asks for"] * (name in ("strict", "infeasible"))]
@@ -625,7 +625,7 @@ METHODS = ["auto", "codes", "paper", "lines", pnl.Codes(), pnl.Codes(1), pnl.Lin
 @pytest.mark.parametrize("rows", [TABLE, IMAGES], ids=["table", "images"])
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize("key", MAKES_ROWS)
-def test_an_order_acts_or_is_refused_for_every_method(key, method, rows):
+def test_order_has_an_effect_or_is_rejected_for_every_method(key, method, rows):
     estimator, use = MAKES_ROWS[key]
     one = clone(estimator).set_params(method=method, order=2)
     if method not in ("auto", "codes", "paper"):
@@ -647,7 +647,7 @@ def own(one):
     return inspect.unwrap(getattr(one, "__func__", one))
 
 
-def test_all_that_is_public_has_a_case():
+def test_every_public_parameter_has_a_case():
     called = {own(case.of) for case in CASES.values()}
     # Between a method and those who call it.
     called |= {own(pnl.Lines.fit), own(pnl.Codes.fit)}

@@ -37,14 +37,14 @@ def test_the_version_has_a_section_of_the_changelog():
         ("v1.2.0", "x.org/OWNER", "## 1.2.01 (2026-12-24)", ["no section", "OWNER"]),
     ],
 )
-def test_a_release_that_is_not_ready_is_told_why(tag, source, changelog, told):
+def test_reasons_against_a_release_are_listed(tag, source, changelog, told):
     project = {"version": "1.2.0", "urls": {"Source": source}}
     found = list(ready.lacking(tag, project, changelog))
     assert len(found) == len(told)
     assert all(map(str.__contains__, found, told)), found
 
 
-def test_pages_of_a_version_stand_beside_the_others(tmp_path):
+def test_pages_of_versions_are_published_next_to_each_other(tmp_path):
     pages, site, address = tmp_path / "pages", tmp_path / "site", "https://x.org/"
     pages.mkdir()
     site.mkdir()

@@ -48,7 +48,7 @@ def test_parts_are_samples_from_their_own_seeds(example, augmenter, tmp_path):
     assert len(np.unique(np.vstack(parts), axis=0)) == N_ROWS
 
 
-def test_a_killed_run_goes_on_where_it_was(example, augmenter, tmp_path):
+def test_a_killed_run_is_resumed(example, augmenter, tmp_path):
     folder = tmp_path / "parts"
     code = f"""
 import runpy, numpy as np
@@ -75,7 +75,9 @@ example["write_parts"](augmenter, Path({str(folder)!r}), plan)
 
 
 @pytest.mark.parametrize("change", ["rows", "seed", "parameters", "fitted", "version"])
-def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
+def test_changed_parameters_are_rejected_on_resume(
+    change, example, augmenter, tmp_path
+):
     plan = whole(example, augmenter, tmp_path / "parts")
     before = parts_in(tmp_path / "parts")
     other = json.loads(json.dumps(plan))

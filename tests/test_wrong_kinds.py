@@ -111,7 +111,7 @@ def refused(call, argument, names):
 @pytest.mark.parametrize(
     "name, door", [(name, door) for name in ARRAYS for door in ARRAYS[name]]
 )
-def test_what_is_no_array_is_refused_by_name(name, door, kind):
+def test_invalid_arrays_are_rejected_by_name(name, door, kind):
     if (name, kind) == ("X_test", "None"):
         pytest.skip("there may be no test rows")
     if (door, kind) == ("calibrate", "words and numbers"):
@@ -123,7 +123,7 @@ def test_what_is_no_array_is_refused_by_name(name, door, kind):
 
 @pytest.mark.parametrize("kind", NO_TABLE)
 @pytest.mark.parametrize("door", TABLES)
-def test_what_is_no_table_is_refused_by_name(door, kind):
+def test_invalid_tables_are_rejected_by_name(door, kind):
     text = refused(TABLES[door], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
     assert kind == "masked" or "masked" not in text
 
@@ -137,7 +137,7 @@ MEASURES = {
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_measures_with_imaginary_parts_are_refused(name):
+def test_complex_measures_are_rejected(name):
     refused(MEASURES[name], NO_ROWS["complex"], name)
 
 
@@ -156,7 +156,7 @@ SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))
         ),
     ],
 )
-def test_what_geometry_does_not_take_is_refused_by_name(name, call):
+def test_invalid_arguments_of_geometry_are_rejected_by_name(name, call):
     refused(lambda _: call(), None, name)
 
 
@@ -182,7 +182,7 @@ NO_VALUES = {k: NO_ROWS[k] for k in list(NO_ROWS)[:10] if k != "array without ax
 
 @pytest.mark.parametrize("kind", [*NO_LABELS, *NO_VALUES, "records", "nothing"])
 @pytest.mark.parametrize("door", ["sampler", "fit", "classifier"])
-def test_what_is_no_label_is_refused_by_name(door, kind):
+def test_invalid_labels_are_rejected_by_name(door, kind):
     calls = {
         "sampler": lambda y: pnl.PNLSampler().fit_resample(ROWS, y),
         "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
@@ -198,7 +198,7 @@ def test_what_is_no_label_is_refused_by_name(door, kind):
 @pytest.mark.parametrize(
     "kind", ["lists", "bytes", "dicts", "objects", "missing", *NO_VALUES, "nothing"]
 )
-def test_what_is_no_target_is_refused_by_name(kind):
+def test_invalid_targets_are_rejected_by_name(kind):
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
     refused(lambda y: pnl.PNLRegressionSampler().fit_resample(ROWS, y), y, "y")
 
@@ -220,7 +220,7 @@ NO_WEIGHTS = {
 
 @pytest.mark.parametrize("kind", [*NO_WEIGHTS, *NO_VALUES])
 @pytest.mark.parametrize("door", ["sampler", "classifier"])
-def test_what_is_no_weight_is_refused_by_name(door, kind):
+def test_invalid_sample_weight_is_rejected_by_name(door, kind):
     calls = {
         "sampler": lambda w: pnl.PNLSampler().fit_resample(
             ROWS, LABELS, sample_weight=w
@@ -236,7 +236,7 @@ def test_what_is_no_weight_is_refused_by_name(door, kind):
 @pytest.mark.parametrize(
     "kind", ["missing", "two columns", "short", "masked", "dicts", *NO_VALUES]
 )
-def test_what_is_no_group_is_refused_by_name(kind):
+def test_invalid_groups_are_rejected_by_name(kind):
     groups = NO_WEIGHTS.get(kind, NO_LABELS.get(kind, NO_ROWS.get(kind)))
     if kind == "None":
         return
@@ -259,7 +259,7 @@ def test_what_is_no_group_is_refused_by_name(kind):
     ids=["anything", "dates", "words", "categories", "nullable"],
 )
 @pytest.mark.parametrize("with_gaps", [False, True])
-def test_groups_are_names_of_any_kind(groups, with_gaps):
+def test_groups_can_have_any_type(groups, with_gaps):
     X = ROWS.copy()
     X[::7, 0] = np.nan if with_gaps else 0.0
     sampler = pnl.PNLSampler(random_state=0)
@@ -290,7 +290,7 @@ def test_groups_are_names_of_any_kind(groups, with_gaps):
         ("estimator", lambda: corrected(LogisticRegression(), pnl.PNLSampler())),
     ],
 )
-def test_what_a_parameter_cannot_be_is_refused_by_name(name, call):
+def test_invalid_parameters_are_rejected_by_name(name, call):
     refused(lambda _: call(), None, name)
 
 

@@ -41,7 +41,7 @@ def test_html_is_escaped():
     assert "&lt;b&gt;" in html and "&lt;2&gt;" in html
 
 
-def test_long_tables_are_cut_in_print_alone():
+def test_long_tables_are_truncated_only_when_printed():
     pytest.importorskip("pandas")
     values = np.arange(100.0)
     report = Sums(tuple(map(str, range(100))), values, values)

@@ -48,7 +48,7 @@ def design_matrix(frame, totals):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_weights_meet_totals_and_are_an_exponential(seed):
+def test_weights_satisfy_totals_and_are_exponential_in_the_columns(seed):
     # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) on the totals is
     # what the nearest weights are, and nothing else is.
     frame, design, totals, *_ = sample(seed)
@@ -69,7 +69,7 @@ def test_weights_meet_totals_and_are_an_exponential(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bounded_weights_are_cut_exponentials(seed):
+def test_bounded_weights_are_clipped_exponentials(seed):
     frame, design, totals, *_ = sample(seed)
     plain = calibrate(frame, totals, design_weights=design) / design
     low, high = np.quantile(plain, [0.05, 0.95])
@@ -86,7 +86,7 @@ def test_bounded_weights_are_cut_exponentials(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_against_slsqp(seed):
+def test_weights_agree_with_slsqp(seed):
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(12, 3)), rng.gamma(3.0, size=12)
     asked = (design * rng.uniform(0.8, 1.3, 12)) @ x
@@ -108,7 +108,7 @@ def test_against_slsqp(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_that_hold_change_nothing(seed):
+def test_satisfied_totals_leave_weights_unchanged(seed):
     frame, _, totals, crossed, true = sample(seed)
     weights = calibrate(
         frame, {**totals, ("region", "sex"): crossed}, design_weights=true
@@ -117,7 +117,7 @@ def test_totals_that_hold_change_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_crossed_categories(seed):
+def test_counts_of_crossed_categories_are_satisfied(seed):
     frame, design, _, crossed, _ = sample(seed)
     weights = calibrate(frame, {("region", "sex"): crossed}, design_weights=design)
     # One factor a combination: post-stratification, in closed form.
@@ -130,7 +130,7 @@ def test_crossed_categories(seed):
     np.testing.assert_array_equal(again, weights)
 
 
-def test_rows_without_design_weight_stay_so():
+def test_zero_design_weights_stay_zero():
     frame, design, totals, *_ = sample(0)
     design[::7] = 0
     weights = calibrate(frame, totals, design_weights=design)
@@ -139,7 +139,7 @@ def test_rows_without_design_weight_stay_so():
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
-def test_totals_far_from_the_design_are_as_exact(scale):
+def test_totals_far_from_the_design_are_satisfied_exactly(scale):
     frame, design, totals, *_ = sample(0)
     asked = {"region": totals["region"] * scale}
     weights = calibrate(frame, asked, design_weights=design)
@@ -150,7 +150,7 @@ def test_totals_far_from_the_design_are_as_exact(scale):
 # --- what can be asked for ------------------------------------------------------
 
 
-def test_tolerances_intervals_and_sums_of_columns():
+def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
     frame, design, totals, *_ = sample(1)
     wide = {level: 2.0 * c for level, c in totals["region"].items()}
     asked = [
@@ -175,7 +175,7 @@ def test_tolerances_intervals_and_sums_of_columns():
     assert report.missed.max() <= 1e-9 * 1e5
 
 
-def test_an_interval_that_holds_asks_for_nothing():
+def test_satisfied_intervals_leave_weights_unchanged():
     frame, design, *_ = sample(0)
     total = design @ frame["income"]
     asked = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
@@ -223,7 +223,7 @@ def test_columns_by_number_and_by_name():
 # --- the report -----------------------------------------------------------------
 
 
-def test_what_the_report_says():
+def test_report_contains_design_effect_and_totals():
     frame, design, totals, *_ = sample(0)
     weights, report = calibrate(
         frame, totals, design_weights=design, return_report=True
@@ -258,7 +258,7 @@ def random_problem(rng):
     return x, design, bounds, asked
 
 
-def test_of_margins_that_disagree_the_count_missed_most_is_named():
+def test_largest_residual_of_contradictory_margins_is_named():
     frame, *_ = sample(0)
     by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
     asked = {
@@ -313,7 +313,7 @@ def test_bad_totals_are_named(totals, message):
         {"tol": -1}, {"max_iter": 0},
     ],
 )  # fmt: skip
-def test_bad_keywords(keywords):
+def test_invalid_parameters_are_named(keywords):
     (name,) = keywords
     with pytest.raises((TypeError, ValueError), match=name):
         calibrate(sample(0)[0], {"age": 3}, **keywords)
@@ -337,14 +337,14 @@ def test_missing_numbers_are_named():
         ("age", {"a": 3}, {"upper": {"a": 4}}),
     ],
 )  # fmt: skip
-def test_totals_that_make_no_sense(of, equal, keywords):
+def test_invalid_arguments_of_column_total_are_rejected(of, equal, keywords):
     with pytest.raises(ValueError):
         column_total(of, equal, **keywords)
 
 
 @pytest.mark.parametrize("key", [("region", "sex"), ("sex", "region")])
 @pytest.mark.parametrize("is_named", [True, False])
-def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
+def test_a_crosstab_requests_counts_of_combinations(key, is_named):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"region": rng.choice(list("abc"), 90), "sex": rng.choice(2, 90)})
     wanted = pd.crosstab(X[key[0]], X[key[1]])
@@ -359,7 +359,7 @@ def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
 
 
 @pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
-def test_means_just_out_of_reach_are_refused_by_name(past):
+def test_means_slightly_out_of_reach_are_rejected_by_name(past):
     frame = sample(0)[0]
     most = frame["income"].max()
     asked = column_total("income", most * (1 + past), mean=True)
@@ -368,7 +368,7 @@ def test_means_just_out_of_reach_are_refused_by_name(past):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_only_the_end_of_a_range_has(seed):
+def test_means_at_the_end_of_a_range_are_satisfied(seed):
     # There all weights are at an end, which a finite multiplier cannot say.
     frame, design = sample(seed)[:2]
     income, north = frame["income"], frame["region"] == "north"
@@ -390,7 +390,7 @@ def test_what_only_the_end_of_a_range_has(seed):
 
 @pytest.mark.parametrize("power", [-9, 9])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+def test_residuals_of_small_and_large_counts_are_relative(seed, power):
     # A level that is to have next to nothing, or nearly all.
     frame, design, totals, *_ = sample(seed)
     counts = totals["region"] * [10.0**power, 1, 1]
@@ -404,7 +404,7 @@ def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
 # --- what other packages were asked for -----------------------------------------
 
 
-def test_bounds_hold_or_are_refused():
+def test_bounds_hold_or_an_error_is_raised():
     # icarus 10: weights outside their bounds, for totals that no weights in them have.
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -429,7 +429,7 @@ def test_a_total_of_zero(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_that_are_sums_of_others(seed):
+def test_dependent_totals_are_satisfied_or_rejected(seed):
     # icarus 18: a matrix of totals that is not of full rank.
     rng = np.random.default_rng(seed)
     x = np.eye(3)[rng.integers(3, size=200)]
@@ -456,7 +456,7 @@ def households(n, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("n", [60, 500])
-def test_whole_weights_meet_planted_totals(seed, n):
+def test_integer_weights_satisfy_feasible_totals(seed, n):
     x, totals = households(n, seed)
     weights, report = calibrate(x, totals, integer=True, return_report=True)
     np.testing.assert_array_equal(weights, np.round(weights))
@@ -466,7 +466,7 @@ def test_whole_weights_meet_planted_totals(seed, n):
 
 @pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
-def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+def test_means_out_of_reach_are_not_satisfied_by_zero_weights(ends, integer):
     frame = sample(0)[0]
     least, most = frame["age"].min(), frame["age"].max()
     asked = column_total("age", mean=True, **ends)
@@ -477,7 +477,7 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_means_within_bounds_are_met_as_far_as_a_linear_programme_reaches(seed):
+def test_range_of_means_agrees_with_a_linear_programme(seed):
     # A fractional programme: with sum w = 1, the scale of the bounds is a variable.
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=12), rng.gamma(2.0, size=12)
@@ -501,7 +501,7 @@ def test_means_within_bounds_are_met_as_far_as_a_linear_programme_reaches(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_refused_only_where_a_linear_programme_finds_none(seed):
+def test_totals_are_rejected_only_if_a_linear_programme_is_infeasible(seed):
     x, design, bounds, asked = random_problem(np.random.default_rng(seed))
     low, high = bounds
     box = [(low * d, None if np.isinf(high) else high * d) for d in design]
@@ -522,13 +522,13 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
     "shares",
     [{"f": 0.7, "m": 0.6}, {"f": 0.4, "m": 0.4}, {"f": 55, "m": 45}, {"f": 1.0}],
 )
-def test_shares_that_no_rows_have(shares):
+def test_infeasible_shares_are_rejected(shares):
     with pytest.raises(ValueError, match=r"\bsex\b"):
         calibrate(sample(0)[0], column_total("sex", shares, mean=True))
 
 
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_rows_without_an_answer_keep_their_weight_or_are_named(container):
+def test_rows_with_missing_category_keep_their_weight_or_are_named(container):
     sex = [*"fmfmffmm", None, "f", None]
     frame = container({"sex": sex})
     asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
@@ -548,14 +548,14 @@ def test_rows_without_an_answer_keep_their_weight_or_are_named(container):
     np.testing.assert_allclose(weights[[1, 8, 10]], 1)
 
 
-def test_lazy_frames_are_to_be_collected():
+def test_lazy_frames_are_rejected():
     with pytest.raises(TypeError):
         calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
 
 
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_times_are_levels_as_they_are_written(container, unit):
+def test_times_can_be_levels(container, unit):
     days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
     frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
     first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
@@ -568,26 +568,26 @@ def test_times_are_levels_as_they_are_written(container, unit):
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
-def test_times_with_nanoseconds_are_no_levels(kind):
+def test_times_with_nanoseconds_are_rejected_as_levels(kind):
     frame = pd.DataFrame({"t": np.array([1, 2, 2], kind)})
     with pytest.raises(ValueError, match=r"\bt="):
         calibrate(frame, {"t": {frame["t"][0]: 3}})
 
 
 @pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
-def test_labels_are_numbers_of_any_type(number):
+def test_levels_can_be_numbers_of_any_type(number):
     x = np.array([[1, 3], [2, 4], [1, 5]])
     asked = {0: {number(1): 5, number(2): 6}}
     np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
 
 
-def test_whole_weights_of_nothing_are_no_negative_zeros():
+def test_integer_weights_of_zero_are_positive_zeros():
     x = np.arange(30)[:, None] % 3
     weights = calibrate(x, {0: {0: 0, 1: 9}}, integer=True)
     assert (weights == 0).any() and not np.signbit(weights).any()
 
 
-def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told():
+def test_infeasible_integer_weights_are_rounded_with_a_warning():
     # Twos cannot sum to an odd number.
     x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
     weights, report = calibrate(x, [7.0, 2.0], integer=True, return_report=True)
@@ -601,7 +601,7 @@ def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told
 
 
 @pytest.mark.parametrize("n", [10, 60, 3000])
-def test_whole_weights_truncate_replicate_and_sample(n):
+def test_integer_weights_are_rounded_up_or_down(n):
     # Each weight is rounded up or down, and so is their sum; what totals miss is a few
     # terms, whatever the number of rows.
     rng = np.random.default_rng(n)
@@ -618,7 +618,7 @@ def test_whole_weights_truncate_replicate_and_sample(n):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("mean", [False, True])
-def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, mean):
+def test_integer_weights_satisfy_counts_next_to_a_sum_or_mean(seed, mean):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"home": rng.choice([*"abc"], 300)})
     frame = frame.assign(sex=rng.choice([*"fm"], 300), wage=rng.lognormal(7, 1, 300))
@@ -632,7 +632,7 @@ def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, m
     assert report.missed[0] <= frame["wage"].mean() / (whole.sum() if mean else 1)
 
 
-def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
+def test_integer_weights_of_many_rows_satisfy_counts_next_to_a_mean():
     rng, n = np.random.default_rng(0), 8000
     frame = pd.DataFrame({"a": rng.choice([*"ABCDE"], n), "b": rng.choice([*"xyz"], n)})
     frame["price"] = rng.lognormal(8, 0.8, n).round()
@@ -643,7 +643,7 @@ def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
     assert report.missed[0] <= frame["price"].mean() / whole.sum()
 
 
-def test_a_missing_level_is_refused():
+def test_missing_values_are_rejected_as_levels():
     frame = pd.DataFrame({"region": [*"NSNS", None]})
     for level in (None, np.nan):
         with pytest.raises(ValueError, match=r"'region' .*\((nan|None),\)"):
@@ -654,13 +654,13 @@ def test_a_missing_level_is_refused():
     ({"f": 0.3, "m": 0.25}, r"'sex' .* 0\.55, .* 1[.]"),
     ({"f": 0.7, "m": 0.5}, r"'sex' .* 1\.2, .* less[.]"),
 ])  # fmt: skip
-def test_shares_with_another_sum_than_1_are_told_their_sum(shares, message):
+def test_shares_that_do_not_sum_to_1_are_rejected_with_their_sum(shares, message):
     frame = pd.DataFrame({"sex": [*"fmfm"]})
     with pytest.raises(ValueError, match=message):
         calibrate(frame, column_total("sex", shares, mean=True))
 
 
-def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():
+def test_integer_weights_of_unconstrained_rows_preserve_their_sum():
     frame = pd.DataFrame({"home": np.repeat([*"abcd"], [30, 50, 60, 70])})
     whole = calibrate(
         frame, {"home": {"a": 77}}, design_weights=np.full(210, 3.4), integer=True
@@ -668,7 +668,7 @@ def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():
     assert whole[:30].sum() == 77 and abs(whole[30:].sum() - 180 * 3.4) <= 1
 
 
-def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
+def test_groups_of_rows_are_calibrated_with_groupby():
     frame, design, *_ = sample(2)
     weights = pd.Series(index=frame.index, dtype=float)
     for _, part in frame.groupby("region"):
@@ -677,12 +677,12 @@ def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
     np.testing.assert_allclose(sums, 5e4)
 
 
-def test_a_number_is_no_mean():
+def test_mean_must_be_a_boolean():
     with pytest.raises(ValueError, match="'age'"):
         column_total("age", mean=45)
 
 
-def test_an_array_of_totals_is_by_place():
+def test_an_array_of_totals_is_matched_by_position():
     X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=["b", "a"])
     weights, report = calibrate(X, [40.0, 47.0], return_report=True)
     assert weights @ X.to_numpy() == pytest.approx([40, 47])
@@ -691,7 +691,7 @@ def test_an_array_of_totals_is_by_place():
     assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
 
 
-def test_bounds_hold_for_means_at_the_end_of_their_range():
+def test_means_at_the_end_of_a_range_are_rejected_with_bounds():
     frame = pd.DataFrame({"g": [*"abc"] * 20, "x": np.arange(60.0)})
     for totals in (
         [column_total("x", 59.0, mean=True)],
@@ -708,7 +708,7 @@ def test_the_mean_of_a_constant_column_is_that_constant():
     assert calibrate(frame, asked) @ frame.y == pytest.approx(50)
 
 
-def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
+def test_unknown_times_are_rejected_even_for_a_count_of_zero():
     days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
     frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
     for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
@@ -716,7 +716,7 @@ def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
             calibrate(frame, {"day": asked})
 
 
-def test_an_array_of_totals_needs_names_that_mean_one_column():
+def test_an_array_of_totals_requires_unambiguous_column_names():
     rows, wanted = np.arange(1, 13.0).reshape(6, 2), [40.0, 47.0]
     expected = calibrate(rows, wanted)
     for names in (["a", "b"], [0, 1], [2.5, 3.5], [("a", 0), ("a", 1)]):
@@ -728,13 +728,13 @@ def test_an_array_of_totals_needs_names_that_mean_one_column():
             calibrate(X, wanted)
 
 
-def test_data_frames_are_no_tables_to_rake():
+def test_rake_rejects_data_frames():
     table = pd.crosstab([*"uuvvv"], [*"pqppq"])
     with pytest.raises(ValueError, match="^table "):
         rake(table, {(0,): [5.0, 7.0]})
 
 
-def test_the_search_for_whole_weights_has_an_end():
+def test_search_for_integer_weights_is_limited_in_time():
     """2000 nodes of the search would take minutes."""
     rng, n = np.random.default_rng(1), 8000
     sizes = {"a": 12, "b": 9, "c": 7, "s": 2}

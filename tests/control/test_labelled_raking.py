@@ -60,7 +60,7 @@ def by_mode(margins):
 @pytest.mark.parametrize(
     "keys", [MARGINS, ["age", "sex", "region"], list(combinations(LEVELS, 2))]
 )
-def test_the_same_table_as_the_numeric_core(keys, empty, seed):
+def test_result_agrees_with_rake_array(keys, empty, seed):
     table, margins = problem(seed, keys, empty)
     found = rake(table, margins)
     core = geometry.rake_array(
@@ -76,7 +76,7 @@ def test_the_same_table_as_the_numeric_core(keys, empty, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_long_frames_and_missing_combinations(seed):
+def test_long_frames_may_lack_combinations(seed):
     # A cell that is not there is a structural zero.
     table, margins = problem(seed, empty=0.3)
     expected = rake(table, margins).tables
@@ -90,7 +90,7 @@ def test_long_frames_and_missing_combinations(seed):
     np.testing.assert_allclose(weights, expected.reindex(held.index))
 
 
-def test_margins_that_were_rounded_apart_have_a_tolerance():
+def test_margins_rounded_separately_require_a_tolerance():
     # mipfp 10: margins from one table, rounded each for itself, are off by one or two.
     rng = np.random.default_rng(3)
     table = series(rng.gamma(1.0, size=SHAPE) * 40)
@@ -106,7 +106,7 @@ def test_margins_that_were_rounded_apart_have_a_tolerance():
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_signed_cells_are_those_of_gras(seed, share):
+def test_signed_cells_agree_with_gras(seed, share):
     # Junius and Oosterhaven 2003: r_i s_j times positive cells, and 1 / (r_i s_j)
     # times negative ones, on the margins.
     rng = np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def test_signed_cells_are_those_of_gras(seed, share):
     np.testing.assert_allclose(log, additive, atol=1e-6)
 
 
-def test_arrays_with_negative_cells_are_sent_to_series():
+def test_arrays_with_negative_cells_are_rejected():
     with pytest.raises(ValueError, match=r"entry \(0, 1\)"):
         rake([[5, -2], [3, 4]], {(0,): [4, 8]})
 
@@ -147,12 +147,12 @@ def test_arrays_with_negative_cells_are_sent_to_series():
         (series(np.ones(SHAPE)), {"age": {"old": -5}}, {}),
     ],
 )
-def test_bad_input(table, margins, keywords):
+def test_invalid_input_is_rejected(table, margins, keywords):
     with pytest.raises(ValueError):
         rake(table, margins, **keywords)
 
 
-def test_tables_that_do_not_have_the_margins_are_returned_if_asked_for():
+def test_unconverged_tables_are_returned_if_strict_is_false():
     table, margins = problem(0)
     margins["sex"] = column_total("sex", {"f": 1.0}, rtol=0.5)
     with pytest.raises(RakingError, match="sex='f'") as caught:
@@ -162,7 +162,7 @@ def test_tables_that_do_not_have_the_margins_are_returned_if_asked_for():
     assert not result.converged and "age='old'" in result.reasons[0]
 
 
-def test_a_series_of_sums_is_read_by_the_names_of_its_levels():
+def test_a_series_of_sums_is_matched_by_level_names():
     rng = np.random.default_rng(0)
     index = pd.MultiIndex.from_product([["f", "m"], [1, 2, 3]], names=["sex", "age"])
     table = pd.Series(rng.uniform(1, 2, 6), index)

@@ -16,7 +16,7 @@ def refusal(table, key):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_keys_are_names_or_places(container):
+def test_keys_are_names_or_indices(container):
     table = read(in_container(common(), container), "auto")
     for j, name in enumerate(common().columns):
         for key in (name, j, j - 12, np.int8(j), np.str_(name)):
@@ -26,7 +26,7 @@ def test_keys_are_names_or_places(container):
         assert "(0 to 11)" in refusal(table, key)
 
 
-def test_indices_of_columns_count_categories():
+def test_indices_of_columns_include_categorical_columns():
     X = np.ones((9, 4))
     X[:, 0] = [0, 1, 2] * 3
     for rows in (X, pd.DataFrame(X, columns=list("abcd")), X.astype(object)):
@@ -37,7 +37,7 @@ def test_indices_of_columns_count_categories():
     assert "(0 to 3)" in refusal(read(X), "a")
 
 
-def test_cells_of_tensors_have_tuples():
+def test_cells_of_tensors_are_tuples_or_flat_indices():
     table = read(np.ones((9, 3, 4)))
     for cell in np.ndindex(3, 4):
         flat = int(np.ravel_multi_index(cell, (3, 4)))
@@ -74,7 +74,7 @@ def test_a_name_of_two_columns_is_rejected():
     assert table.column_of(0, "") == 0
 
 
-def test_names_of_other_types_are_names():
+def test_names_can_have_any_type():
     X = pd.DataFrame(np.ones((5, 3)), columns=[0.5, True, pd.Timestamp("2020-01-01")])
     table = read(X)
     assert [table.column_of(name, "") for name in X.columns] == [0, 1, 2]
@@ -86,7 +86,7 @@ def test_names_of_other_types_are_names():
     [["b", "c"], np.array(["c", "b"]), [1, 2], [-2, "c"], [False, True, True]],
     ids=str,
 )
-def test_all_ways_to_choose_categories(given):
+def test_categorical_features_can_be_names_indices_or_a_mask(given):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "c": [5, 6]})
     assert read(X, given).categorical == [1, 2]
 
