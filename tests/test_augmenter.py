@@ -1,4 +1,4 @@
-"""New rows of one set: how codes are drawn and decoded, seeds, batches, parameters."""
+"""PNLAugmenter: sampling and decoding of codes, random states, batches, parameters."""
 
 import pickle
 import tracemalloc

@@ -1,4 +1,4 @@
-"""The harness of the benchmarks, and their tables: those of the committed results."""
+"""The benchmarks agree with their definition and with the committed results."""
 
 from dataclasses import dataclass
 from math import prod

@@ -1,4 +1,4 @@
-"""The common checks of scikit-learn and imbalanced-learn, and those they leave out."""
+"""The common checks of scikit-learn and imbalanced-learn, and additional checks."""
 
 import inspect
 import os

@@ -1,11 +1,12 @@
-"""What every sampler promises, by container, type and what is asked, at its tolerance.
+"""Guarantees for new rows, for all containers, dtypes and requests.
 
-- Originals come first, to the last bit; container, columns and types are theirs.
-- New rows: the number asked for; limits, orders, flags, levels, whole numbers exactly.
-- Equalities of the rows: 1e-9 of the range of their largest column.
-- Constraints: equalities 1e-9 of that range, inequalities to the last digits of terms.
-- Totals: sums of floats 1e-9 of their absolute terms, or one rounding of their type;
-  sums of whole numbers and counts exactly.
+- The original rows come first and are unchanged. Container, columns and dtypes are
+  preserved.
+- The number of new rows, bounds, orders, binary columns, levels and integers are exact.
+- Equalities of the rows hold up to 1e-9 of the range of their largest column.
+- Requested equalities hold up to 1e-9 of that range, inequalities up to rounding.
+- Sums of floats hold up to 1e-9 of their absolute terms, or one rounding of the dtype.
+  Sums of integers and counts are exact.
 """
 
 import pickle
@@ -210,7 +211,7 @@ def _terms(kind):
 
 @pytest.mark.parametrize("kind", [*FLOATS, "int64", "persons", "one_hot", "word"])
 @pytest.mark.parametrize("asked", ["equal", "lower", "upper", "interval", "each row"])
-def test_constraints_are_met(asked, kind):
+def test_constraints_are_satisfied(asked, kind):
     frame, names = _terms(kind)
     coefficients = dict(zip(names, (1.0, 2.0), strict=False))
     values = sum(c * frame[n].to_numpy(float) for n, c in coefficients.items())
@@ -242,7 +243,7 @@ def test_constraints_are_met(asked, kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *WHOLE[:2], "persons", "word", "category"])
-def test_sums_of_all_new_rows_are_met(kind):
+def test_sums_of_all_new_rows_are_satisfied(kind):
     frame, names = _terms(kind)
     rare = frame.iloc[90:]
     wanted = {n: 1.02 * rare[n].to_numpy(float).sum() * N_NEW / 30 for n in names[:1]}

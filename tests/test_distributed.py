@@ -1,4 +1,4 @@
-"""Blocks of rows in other processes: the bytes of one process.
+"""Workers in other processes give the same bytes as one process.
 
 The cluster is a real one: two worker processes and a scheduler on this machine.
 """

@@ -1,4 +1,4 @@
-"""Pages show what is measured and what their code prints."""
+"""Pages show the measured values and the output of their code."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Public docstrings follow numpydoc in what their readers rely on."""
+"""Public docstrings follow numpydoc."""
 
 import importlib
 import inspect

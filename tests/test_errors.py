@@ -475,10 +475,10 @@ MISTAKES = [
     (lambda X, y: drawn(X[["rent"]], constraints=ColumnConstraint("rent", equal=99)),
      "Row 0 .*99"),
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
-        csr_array(np.ones((9, 2)))), "All columns"),
+        csr_array(np.ones((9, 2)))), "RandomOverSampler"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
         np.array([[1, 2j], [2, 3]], object)), "^Column 1 "),
-    (lambda X, y: find_equalities(X[["city"]]), "All columns"),
+    (lambda X, y: find_equalities(X[["city"]]), "RandomOverSampler"),
     (lambda X, y: ColumnConstraint({"a": "b"}, equal=5), "'a': 'b'"),
     (lambda X, y: ColumnConstraint("a", lower="Ulm"), "^lower="),
     (lambda X, y: ColumnConstraint("a", lower=[[1], [2, 3]]), "^lower="),

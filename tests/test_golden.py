@@ -1,4 +1,4 @@
-"""Rows are those of the last version, unless a change of them is meant."""
+"""New rows agree with the golden rows of the last version."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Missing cells of tensors and tables: what is kept, what is found, what is refused."""
+"""ManyBodyImputer: missing cells of tensors and tables."""
 
 import warnings
 
@@ -365,7 +365,7 @@ def test_rows_of_zeros_require_an_offset():
     [
         ({"order": 3}, "order=3 .* 1 to 2"),
         ({"ordered_modes": [2]}, "index 2 "),
-        ({"alpha": -1.0}, "The 'alpha' parameter"),
+        ({"alpha": -1.0}, "'alpha' parameter"),
     ],
 )
 def test_invalid_parameters_are_rejected(params, message):

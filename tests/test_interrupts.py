@@ -1,4 +1,4 @@
-"""Work that is interrupted anywhere leaves what there was before."""
+"""Interrupted calls do not change the state of an estimator."""
 
 import copy
 import sys

@@ -1,4 +1,4 @@
-"""The direction of the imports, read from the sources, and the public names."""
+"""The direction of the imports, and the public names."""
 
 import ast
 import subprocess

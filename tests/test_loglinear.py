@@ -1,4 +1,4 @@
-"""LogLinearModel: one model of the sum of the rows, its score."""
+"""LogLinearModel: the model of the summed rows and its score."""
 
 import numpy as np
 import pytest

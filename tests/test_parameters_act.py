@@ -1,9 +1,9 @@
-"""Everything that can be set acts, or is refused by name.
+"""Every public parameter has an effect or is rejected by name.
 
-Each parameter of each public estimator gets other values on each path: kinds of rows,
-methods, ways to draw. Each must change the result, or be refused by an error that names
-the parameter. The same for parameters of methods and public functions that have
-defaults. ``idle`` of a case is what need not, each with its reason.
+Each parameter of each public estimator, method and function gets other values, for
+tables and images and for each method and draw. Each value must change the result, or
+raise an error that names the parameter. ``idle`` lists the exceptions of a case, each
+with its reason.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""Copies of estimators, on disk and in memory, do what the originals do."""
+"""Copied, pickled and stored estimators give the results of the original."""
 
 import copy
 import io

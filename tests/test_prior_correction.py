@@ -1,4 +1,4 @@
-"""A sampler, a classifier, and the prior of the data."""
+"""PriorCorrectedClassifier: probabilities, weights and invalid parts."""
 
 from inspect import signature
 
@@ -294,7 +294,7 @@ def test_parts_of_invalid_type_are_rejected():
         (GaussianNB(), LogisticRegression(max_iter=1000), "'sampler'"),
         (PNLSampler(), LinearSVC(), "'estimator'"),
     ):
-        with pytest.raises(ValueError, match=f"The {wrong} parameter"):
+        with pytest.raises(ValueError, match=f"{wrong} parameter"):
             PriorCorrectedClassifier(sampler, learner).fit(X, y)
     with pytest.raises(ValueError):
         PriorCorrectedClassifier(PNLSampler(), GaussianNB(), decision="fair").fit(X, y)

@@ -1,7 +1,7 @@
-"""Properties that hold for all rows, shown on rows that nobody chose.
+"""Properties that hold for all rows, tested on random rows.
 
-The profile "ci" takes the same few cases each time; ``--hypothesis-profile=deep`` takes
-other ones, 700 of each.
+The profile "ci" runs the same few cases each time; ``--hypothesis-profile=deep`` runs
+700 random cases of each test.
 """
 
 import pickle

@@ -1,4 +1,4 @@
-"""New rows with numbers as targets."""
+"""PNLRegressionSampler: new rows with numeric targets."""
 
 import numpy as np
 import pytest

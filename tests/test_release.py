@@ -1,4 +1,4 @@
-"""What a release needs: one version, and pages beside those of other versions."""
+"""Releases: one version number, and the pages of several versions."""
 
 import importlib.util
 import json

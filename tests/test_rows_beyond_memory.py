@@ -1,4 +1,4 @@
-"""New rows in parts, as the example writes them: each in whole or not, and once."""
+"""The example that writes new rows in parts can be interrupted and resumed."""
 
 import json
 import runpy

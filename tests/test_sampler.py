@@ -1,4 +1,4 @@
-"""The over-sampler in imbalanced-learn's terms: what goes in, what comes out."""
+"""PNLSampler: the interface of imbalanced-learn, containers and parameters."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""One estimator object that threads share: each call gives what it gives in series."""
+"""Threads that share an estimator get the results of serial calls."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""Sparse rows: the rows of dense tables, at the cost of the cells that are not 0."""
+"""Sparse rows give the results of dense rows, with memory for nonzero cells only."""
 
 import tracemalloc
 

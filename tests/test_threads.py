@@ -1,4 +1,4 @@
-"""The limit on BLAS threads: one for all that ask, given back by the last."""
+"""The limit on BLAS threads is shared and restored."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Public signatures say their types, and a type checker reads them so."""
+"""Public signatures have types that a type checker accepts."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Arguments of wrong kinds at every door: the error names the argument, or a column."""
+"""Arguments of invalid type are rejected with the name of the argument or column."""
 
 import re
 

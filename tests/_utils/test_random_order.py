@@ -1,4 +1,4 @@
-"""Random rows that do not depend on how a table is sorted."""
+"""Random orders of rows do not depend on the sorting of a table."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reports in print, in HTML, and as a data frame."""
+"""Reports as text, as HTML and as data frames."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Containers, types and seeds of a comparison; its report; bad input."""
+"""Comparison of samples: containers, dtypes, random states, report, invalid input."""
 
 from xml.etree import ElementTree
 

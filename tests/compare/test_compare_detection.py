@@ -1,4 +1,4 @@
-"""Telling new rows from real ones with a classifier."""
+"""Detection of new rows by a classifier."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The display of a comparison: the numbers that it draws."""
+"""The display of a comparison shows the values of the comparison."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Distances to the nearest row: copies, close rows, and the attack on membership."""
+"""Distances to the nearest row: copies, close rows and membership inference."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Existing rows moved as little as possible."""
+"""Adjustment of existing rows with minimal changes."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Weights of rows that meet totals: against theorems, SciPy and other containers."""
+"""Calibration of weights: theorems, comparisons with SciPy, containers."""
 
 from itertools import product
 
@@ -363,7 +363,7 @@ def test_means_slightly_out_of_reach_are_rejected_by_name(past):
     frame = sample(0)[0]
     most = frame["income"].max()
     asked = column_total("income", most * (1 + past), mean=True)
-    with pytest.raises(CalibrationError, match="the mean of 'income'"):
+    with pytest.raises(CalibrationError, match="'income'"):
         calibrate(frame, asked)
 
 
@@ -678,7 +678,7 @@ def test_groups_of_rows_are_calibrated_with_groupby():
 
 
 def test_mean_must_be_a_boolean():
-    with pytest.raises(ValueError, match="'age'"):
+    with pytest.raises(ValueError, match="'age' .*-inf to inf"):
         column_total("age", mean=45)
 
 

@@ -1,4 +1,4 @@
-"""Requests that exclude each other are told with the range that can be reached."""
+"""Contradictory requests are rejected with the range that can be reached."""
 
 from itertools import combinations
 from time import perf_counter

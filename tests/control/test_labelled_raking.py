@@ -1,4 +1,4 @@
-"""Raking of tables with labels: against the numeric core, GRAS's theorem and pandas."""
+"""Raking of labelled tables: comparisons with ``rake_array``, GRAS and pandas."""
 
 from itertools import combinations
 

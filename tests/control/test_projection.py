@@ -1,4 +1,4 @@
-"""One projection of rows: nearest, feasible, on steps; the rest untouched."""
+"""Projection of rows on constraints, bounds and the resolution of columns."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Equalities, orders and blocks that are found in the training rows."""
+"""Detection of equalities, orders and blocks in the training rows."""
 
 from dataclasses import replace
 from fractions import Fraction

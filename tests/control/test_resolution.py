@@ -1,4 +1,4 @@
-"""The resolution of columns: what is found, what new rows keep, and requests."""
+"""Resolution of columns: detection, new rows and requests."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Totals through the public door: met by new rows with all that rows keep."""
+"""Totals of new rows, requested from the estimators."""
 
 import numpy as np
 import pandas as pd
@@ -220,9 +220,9 @@ def test_contradictory_constraints_on_cents_are_rejected():
 def test_sums_of_times_are_rejected(column):
     hours = pd.to_timedelta(np.arange(60) % 9, unit="h")
     X = pd.DataFrame({"took": hours, "day": pd.Timestamp("2024") + hours, "x": 1.5})
-    with pytest.raises(ValueError, match=f"'{column}'"):
+    with pytest.raises(ValueError, match=f"sum of '{column}'"):
         PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
-    with pytest.raises(ValueError, match=f"'{column}'"):
+    with pytest.raises(ValueError, match=f"sum of '{column}'"):
         adjust(X, totals={column: 45})
 
 

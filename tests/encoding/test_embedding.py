@@ -1,4 +1,4 @@
-"""Scaling of features to [0, 1] in any units, and embeddings of a user."""
+"""Scaling of features to [0, 1] in any unit, and custom embeddings."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Local manifolds and draws with their own sets, and classes of a user."""
+"""Local manifolds with their own base, and custom draws and manifolds."""
 
 from numbers import Real
 

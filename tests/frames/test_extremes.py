@@ -1,4 +1,4 @@
-"""Values so far out that most others are equal beside them."""
+"""Extreme values next to which other values are lost to rounding."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Categories of tables: whole numbers that tell values apart, and the values again."""
+"""Category codes of tables, and their conversion to values."""
 
 import numpy as np
 import pytest

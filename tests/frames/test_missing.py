@@ -1,4 +1,4 @@
-"""Missing cells are restored with the mark of the container, dtype and column."""
+"""Missing cells are restored with the marker of the container, dtype and column."""
 
 import numpy as np
 import pytest

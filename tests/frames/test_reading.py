@@ -1,4 +1,4 @@
-"""Rejected rows, with the row and the column; attributes set on estimators."""
+"""Invalid rows are rejected with row and column, and attributes are set."""
 
 from decimal import Decimal
 from functools import partial

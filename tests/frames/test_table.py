@@ -1,4 +1,4 @@
-"""Tables: every container and type there and back, parts, what is shared or owned."""
+"""Tables restore every container and dtype; subsets and ownership of memory."""
 
 import pickle
 import tracemalloc

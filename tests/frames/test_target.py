@@ -1,4 +1,4 @@
-"""Targets: numbers and classes in every container, and more of them."""
+"""Numeric targets and classes in every container."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Times: steps, clocks of zones, and times before the first one."""
+"""Times and durations: resolution, time zones and comparisons."""
 
 import numpy as np
 import pytest

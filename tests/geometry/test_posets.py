@@ -1,4 +1,4 @@
-"""Posets: fast transforms against sums by definition, and the checks of input."""
+"""Posets: fast transforms agree with their definition; invalid input."""
 
 import ast
 import copy

@@ -1,4 +1,4 @@
-"""Integers nearest to a row, compared with a search over all integers."""
+"""Nearest integers, compared with a brute-force search."""
 
 from itertools import product
 

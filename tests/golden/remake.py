@@ -1,8 +1,8 @@
-"""Rows that a few recipes drew, kept to notice when all draws change.
+"""Golden rows of a few recipes, which detect unintended changes of new rows.
 
-``python tests/golden/remake.py`` writes ``rows.json`` anew: after a change of the draws
-that is meant, and told in the change log. Rows are data of ``RandomState``, whose
-numbers NumPy does not change.
+``python tests/golden/remake.py`` writes ``rows.json`` after an intended change of the
+rows, which the changelog must mention. The data come from ``RandomState``, because its
+numbers do not change with the version of NumPy.
 """
 
 import json

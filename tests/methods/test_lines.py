@@ -1,4 +1,4 @@
-"""New rows on straight lines: what holds of them by theorem, and their distribution."""
+"""New rows on straight lines: theorems and distribution."""
 
 import itertools
 

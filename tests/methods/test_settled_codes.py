@@ -1,4 +1,4 @@
-"""Codes are accurate in theta, or a warning names the rows."""
+"""Codes are accurate in theta, or a warning is issued."""
 
 import re
 import warnings
