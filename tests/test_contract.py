@@ -306,7 +306,7 @@ def test_infeasible_rows_are_named_or_dropped(infeasible):
     asked = ColumnConstraint("a", equal=wanted)
     augmenter = PNLAugmenter().fit(frame)
     if infeasible == "raise":
-        with pytest.raises(ValueError, match="Row 0"):
+        with pytest.raises(ValueError, match="Row 0 .* a .* 1000000000,"):
             augmenter.sample(N_NEW, 0, constraints=asked)
         return
     new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")

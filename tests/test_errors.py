@@ -248,12 +248,12 @@ BAD_BASES = [
     ({"order": 3}, "order=3 "),
     ({"order": [(0, 2)]}, r"\(0, 2\)"),
     ({"order": [(1, 1)]}, r"\(1, 1\)"),
-    ({"order": [()]}, r"\(\)"),
+    ({"order": [()]}, r"\[\(\)\]"),
     ({"order": []}, r"order.* \[\]"),
     ({"order": [0, 1]}, "order.*0, 1"),
     ({"base": [12]}, "Element 12 "),
     ({"base": [(0, 1), (0, 4)]}, r"\[0, 4\]"),
-    ({"base": [0.5]}, "float64"),
+    ({"base": [0.5]}, "Elements .*float64"),
     ({"base": np.ones((4, 3), bool)}, r"\(4, 3\)"),
     ({"base": [0]}, "base .*bottom"),
     ({"poset": (3, 4)}, "poset"),
@@ -371,7 +371,9 @@ def test_unknown_parameters_are_rejected(make):
     ],
 )
 def test_parameters_of_a_string_are_rejected_with_the_object(make, name, advice):
-    with pytest.raises(ValueError, match=name.split("__")[-1]) as error:
+    with pytest.raises(
+        ValueError, match=f"^{'__'.join(name.split('__')[-2:])} "
+    ) as error:
         make().set_params(**{name: 1})
     assert advice in str(error.value)
 
@@ -409,8 +411,8 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
         (np.linspace(0, 1, 12), "PNLRegressionSampler"),
         (positive(12, 2), r"y .*\(12, 2\).*PNLRegressionSampler"),
         (np.arange(24).reshape(12, 2) % 5, r"y .*\(12, 2\)"),
-        (SEVERAL, "y "),
-        (np.arange(12) * 1j, "y "),
+        (SEVERAL, r"y .*\(12, 3\)"),
+        (np.arange(12) * 1j, "y .*complex128"),
         ([[0], [0, 1]] * 6, "y .* row 1 "),
         (["a", None] * 6, "y .* row 1"),
     ],
@@ -529,7 +531,7 @@ def test_errors_of_new_rows_survive_a_pickle():
         lambda: adjust(X, wanted, extrapolation=0),
         lambda: drawn(X, constraints=wanted),
     ):
-        with pytest.raises(ValueError, match="[Rr]ow 0") as error:
+        with pytest.raises(ValueError, match="Row 0 .*rent") as error:
             call()
         assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 

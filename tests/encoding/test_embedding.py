@@ -159,7 +159,7 @@ def test_output_of_transformers_must_be_finite(kind, value, name):
     with pytest.raises(ValueError, match=f"(?s){kind}=.* {name}.* row 1, column 2"):
         PNLAugmenter(Codes(**{kind: there})).fit(X)
     augmenter = PNLAugmenter(Codes(**{kind: back}), extrapolation=None)
-    with pytest.raises(ValueError, match=f"{kind}="):
+    with pytest.raises(ValueError, match=f"inverse_transform of {kind}="):
         augmenter.fit(X).sample(3, random_state=0)
 
 

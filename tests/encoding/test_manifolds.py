@@ -107,7 +107,7 @@ def test_local_set_of_a_table_on_a_tensor_poset(make):
     [
         ({"order": 1, "poset": TensorPoset((2, 5))}, "local_manifold"),
         ({"order": 3, "poset": TensorPoset((2, 6))}, "order=3"),
-        ({"base": [12], "poset": TensorPoset((2, 6))}, "12"),
+        ({"base": [12], "poset": TensorPoset((2, 6))}, "Element 12 "),
         ({"order": 1, "poset": (2, 6)}, "'poset' parameter"),
         ({"order": "one"}, "'order' parameter"),
     ],

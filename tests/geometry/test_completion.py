@@ -298,8 +298,8 @@ def test_empty_input_gives_empty_output(ridge):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"measures": np.full((2, 3), np.nan)}, "row 0"),
-        ({"measures": np.zeros((2, 3))}, "row 0"),
+        ({"measures": np.full((2, 3), np.nan)}, "measures .* row 0"),
+        ({"measures": np.zeros((2, 3))}, "measures .* row 0"),
         ({"measures": -np.ones((2, 3))}, r"measures .* \(0, 0\)"),
         ({"measures": np.full((2, 3), np.inf)}, r"measures .* \(0, 0\)"),
         ({"measures": np.ones((3, 2))}, "measures"),
