@@ -810,10 +810,13 @@ def test_a_new_fit_replaces_the_previous_fit():
 
 def test_batch_size_does_not_change_projected_rows():
     X = np.random.default_rng(0).gamma(2.0, 10.0, (100, 3))
-    augmenter, asked = PNLAugmenter().fit(X), ColumnConstraint({0: 1, 1: 1}, equal=30)
-    rows = augmenter.sample(1500, 0, constraints=asked)
+    augmenter, requested = (
+        PNLAugmenter().fit(X),
+        ColumnConstraint({0: 1, 1: 1}, equal=30),
+    )
+    rows = augmenter.sample(1500, 0, constraints=requested)
     for size in (7, 1000, 1500):
-        batches = list(augmenter.iter_samples(1500, size, 0, constraints=asked))
+        batches = list(augmenter.iter_samples(1500, size, 0, constraints=requested))
         assert {len(batch) for batch in batches[:-1]} <= {size}
         assert np.concatenate(batches).tobytes() == rows.tobytes()
 

@@ -182,10 +182,10 @@ def test_new_rows_of_samplers_resemble_training_rows(container, kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *WHOLE, *WORDS])
-@pytest.mark.parametrize("door", [PNLAugmenter, PNLRegressionSampler])
-def test_new_rows_of_other_estimators_resemble_training_rows(door, kind):
+@pytest.mark.parametrize("make", [PNLAugmenter, PNLRegressionSampler])
+def test_new_rows_of_other_estimators_resemble_training_rows(make, kind):
     frame = table(kind)
-    if door is PNLAugmenter:
+    if make is PNLAugmenter:
         new = PNLAugmenter().fit(frame).sample(N_NEW, random_state=0)
     else:
         y = np.linspace(-1, 1, N)
@@ -210,8 +210,10 @@ def _terms(kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, "int64", "persons", "one_hot", "word"])
-@pytest.mark.parametrize("asked", ["equal", "lower", "upper", "interval", "each row"])
-def test_constraints_are_satisfied(asked, kind):
+@pytest.mark.parametrize(
+    "requested", ["equal", "lower", "upper", "interval", "each row"]
+)
+def test_constraints_are_satisfied(requested, kind):
     frame, names = _terms(kind)
     coefficients = dict(zip(names, (1.0, 2.0), strict=False))
     values = sum(c * frame[n].to_numpy(float) for n, c in coefficients.items())
@@ -222,7 +224,7 @@ def test_constraints_are_satisfied(asked, kind):
         "upper": {"upper": rare[15]},
         "interval": {"lower": rare[10], "upper": rare[20]},
         "each row": {"equal": np.resize(rare[5:25], N_NEW)},
-    }[asked]
+    }[requested]
     constraint = ColumnConstraint(coefficients, **ends)
     sampler = PNLSampler(constraints={1: constraint}, random_state=0)
     new = sampler.fit_resample(frame, LABELS)[0].iloc[N:]
@@ -269,20 +271,20 @@ def test_counts_of_levels_are_exact(container, kind):
     frame = table(kind)
     levels = list(dict.fromkeys(frame["a"].iloc[90:]))[:2]
     counts = dict(zip(levels, (41, 12), strict=True))
-    asked = {"a": counts}
+    requested = {"a": counts}
     if len(set(frame["a"])) == 2:
-        asked = {"a": dict(zip(levels, (41, N_NEW - 41), strict=True))}
+        requested = {"a": dict(zip(levels, (41, N_NEW - 41), strict=True))}
     X = given(frame, container)
-    sampler = PNLSampler(totals={1: asked}, random_state=0)
+    sampler = PNLSampler(totals={1: requested}, random_state=0)
     new = read(sampler.fit_resample(X, LABELS)[0], frame).iloc[N:]
-    for level, count in asked["a"].items():
+    for level, count in requested["a"].items():
         assert (new["a"] == level).sum() == count
 
 
 def test_means_with_a_tolerance_and_sums_of_several_columns():
     frame = table("total")
     mean = frame["a"].iloc[90:].mean() * 1.05
-    asked = [
+    requested = [
         column_total("a", mean, mean=True),
         column_total(
             {"a": 1, "b": 1}, 1.03 * frame["sum"].iloc[90:].sum() * 2, rtol=0.01
@@ -291,7 +293,7 @@ def test_means_with_a_tolerance_and_sums_of_several_columns():
     new, report = (
         PNLAugmenter()
         .fit(frame.iloc[90:])
-        .sample(N_NEW, 0, totals=asked, return_report=True)
+        .sample(N_NEW, 0, totals=requested, return_report=True)
     )
     assert abs(new["a"].mean() - mean) <= 1e-9 * new["a"].abs().mean()
     both = (new["a"] + new["b"]).sum()
@@ -303,13 +305,13 @@ def test_means_with_a_tolerance_and_sums_of_several_columns():
 def test_infeasible_rows_are_named_or_dropped(infeasible):
     frame = table("float64")
     wanted = np.where(np.arange(N_NEW) % 3 == 0, 1e9, frame["a"].median())
-    asked = ColumnConstraint("a", equal=wanted)
+    requested = ColumnConstraint("a", equal=wanted)
     augmenter = PNLAugmenter().fit(frame)
     if infeasible == "raise":
         with pytest.raises(ValueError, match="Row 0 .* a .* 1000000000,"):
-            augmenter.sample(N_NEW, 0, constraints=asked)
+            augmenter.sample(N_NEW, 0, constraints=requested)
         return
-    new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")
+    new = augmenter.sample(N_NEW, 0, constraints=requested, infeasible="drop")
     assert len(new) == N_NEW * 2 // 3
     assert np.abs(new["a"] - frame["a"].median()).max() <= 1e-9 * np.ptp(frame["a"])
 
@@ -320,9 +322,9 @@ def test_a_copied_row_has_its_donor_as_parent():
     base = rng.integers(2, 9, 14)
     minutes = 60 * hours + rng.integers(0, 3, 14)
     X = np.column_stack([base + 10 * flag, base, flag, hours, minutes])
-    asked = ColumnConstraint({0: 1, 3: 1}, equal=float(X[1, 0] + X[1, 3]))
+    requested = ColumnConstraint({0: 1, 3: 1}, equal=float(X[1, 0] + X[1, 3]))
     augmenter = PNLAugmenter().fit(X)
-    rows, parents = augmenter.sample(40, 0, constraints=asked, return_parents=True)
+    rows, parents = augmenter.sample(40, 0, constraints=requested, return_parents=True)
     copies = np.flatnonzero(parents[:, 0] == parents[:, 1])
     assert len(copies)
     assert_array_equal(rows[copies], X[parents[copies, 0]])

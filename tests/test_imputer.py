@@ -169,13 +169,13 @@ def intervals(rng):
 @pytest.mark.parametrize("seed", range(4))
 def test_filled_values_are_within_the_observed_range_if_feasible(table, seed):
     rng = np.random.default_rng(seed)
-    X, asked = table(rng)
+    X, requested = table(rng)
     # Few rows are observed: the others reach beyond them.
     given = np.where(rng.random(X.shape) < 0.5, np.nan, X)
     given[np.isnan(given).all(axis=1), 0] = X[np.isnan(given).all(axis=1), 0]
     given[70:] *= 2
     ends = np.nanmin(given[:40], axis=0), np.nanmax(given[:40], axis=0)
-    imputer = ManyBodyImputer(equalities=None, constraints=asked).fit(given[:40])
+    imputer = ManyBodyImputer(equalities=None, constraints=requested).fit(given[:40])
     filled, missing = imputer.transform(given), np.isnan(given)
     outside = missing & ((filled < ends[0]) | (filled > ends[1]))
     assert np.all(filled[missing & (ends[0] >= 0)] >= 0)
@@ -273,13 +273,13 @@ def test_constraints_and_equalities_can_be_given():
     total = ColumnConstraint({0: 1, 1: 1, 2: 1, 3: 1, 4: -1}, equal=0)
     given = ManyBodyImputer(equalities=total).fit(X)
     assert given.equalities_.violation(given.transform(X)).max() < 1e-9
-    asked = ManyBodyImputer(
+    requested = ManyBodyImputer(
         equalities=total, constraints=ColumnConstraint(0, upper=1.5)
     )
     X[::3, :2] = np.nan
     off = np.count_nonzero((X[:, 0] > 1.5) & np.isnan(X).any(axis=1))
     with pytest.warns(ConvergenceWarning, match=f"^{off} rows.*x0 <= 1.5"):
-        filled = asked.fit_transform(X)
+        filled = requested.fit_transform(X)
     assert filled[::3, 0].max() <= 1.5 + 1e-9
     assert not len(ManyBodyImputer(equalities=None).fit(X).equalities_)
 

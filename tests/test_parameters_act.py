@@ -193,7 +193,7 @@ for kind, rows, less, idle in (
             **whole if name.startswith("whole") else {},
         )  # fmt: skip
 estimator(
-    "regression, asked",
+    "regression, requested",
     clone(REGRESSOR).set_params(totals={0: 170.0}),
     resampled(TABLE, TABLE["sum"]),
     REGRESSION | {"totals": [None], "n_samples": [1.1]},

@@ -244,13 +244,13 @@ def test_constraints_that_real_rows_satisfy_are_satisfied(X, params, seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(X.shape[1]))
     params["equalities"] = None
-    asked = float(rng.choice(X[:, k]))
-    constraint = ColumnConstraint(k, equal=asked)
+    requested = float(rng.choice(X[:, k]))
+    constraint = ColumnConstraint(k, equal=requested)
     with warnings.catch_warnings():
         # An order of a few rows may leave no room: what is asked goes first.
         warnings.filterwarnings("ignore", ".* rows? miss", ConvergenceWarning)
         rows = fitted(X, **params).sample(8, seed, constraints=constraint)
-    assert_allclose(rows[:, k], asked, atol=1e-9 * ranges(X)[k], rtol=1e-12)
+    assert_allclose(rows[:, k], requested, atol=1e-9 * ranges(X)[k], rtol=1e-12)
 
 
 @given(tables(rows=(3, 25), units=2), recipes(), seeds)

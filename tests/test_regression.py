@@ -156,9 +156,11 @@ def test_rarity_is_rejected_with_densities_and_constraints():
     of_all = PNLRegressionSampler(row_weights="rarity", method=method)
     with pytest.raises(ValueError, match="draws='mixup'"):
         of_all.fit_resample(X, y)
-    asked = ColumnConstraint(0, lower=0, upper=1)
+    requested = ColumnConstraint(0, lower=0, upper=1)
     with pytest.raises(ValueError, match="row_weights"):
-        PNLRegressionSampler(row_weights="rarity", constraints=asked).fit_resample(X, y)
+        PNLRegressionSampler(row_weights="rarity", constraints=requested).fit_resample(
+            X, y
+        )
 
 
 def test_constraints_are_satisfied():

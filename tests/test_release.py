@@ -29,7 +29,7 @@ def test_the_version_has_a_section_of_the_changelog():
 
 
 @pytest.mark.parametrize(
-    "tag, source, changelog, told",
+    "tag, source, changelog, reasons",
     [
         ("v1.2.0", "x.org", "## 1.2.0 (2026-12-24)", []),
         ("v1.2.1", "x.org", "## 1.2.0 (2026-12-24)", ["they differ"]),
@@ -37,11 +37,11 @@ def test_the_version_has_a_section_of_the_changelog():
         ("v1.2.0", "x.org/OWNER", "## 1.2.01 (2026-12-24)", ["no section", "OWNER"]),
     ],
 )
-def test_reasons_against_a_release_are_listed(tag, source, changelog, told):
+def test_reasons_against_a_release_are_listed(tag, source, changelog, reasons):
     project = {"version": "1.2.0", "urls": {"Source": source}}
     found = list(ready.lacking(tag, project, changelog))
-    assert len(found) == len(told)
-    assert all(map(str.__contains__, found, told)), found
+    assert len(found) == len(reasons)
+    assert all(map(str.__contains__, found, reasons)), found
 
 
 def test_pages_of_versions_are_published_next_to_each_other(tmp_path):

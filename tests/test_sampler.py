@@ -646,18 +646,18 @@ def test_samplers_can_be_pickled():
 
 def test_constraints_as_strings_are_rejected_with_a_remedy():
     X, y = table()
-    for asked in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
+    for requested in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
         with pytest.raises(ValueError, match="ColumnConstraint.*got '"):
-            resample(X, y, constraints=asked)
+            resample(X, y, constraints=requested)
 
 
 def test_constraints_apply_to_all_classes_or_by_class():
     X, y = table()
-    asked = ColumnConstraint({0: 1, 3: 1}, upper=1.0)
-    X_new, y_new, _ = resample(X, y, constraints=asked)
+    requested = ColumnConstraint({0: 1, 3: 1}, upper=1.0)
+    X_new, y_new, _ = resample(X, y, constraints=requested)
     new, labels = X_new[len(X) :], y_new[len(y) :]
     assert (new[:, 0] + new[:, 3] <= 1 + 1e-9).all()
-    X_new, _, sampler = resample(X, y, constraints={2: asked})
+    X_new, _, sampler = resample(X, y, constraints={2: requested})
     new = X_new[len(X) :]
     assert (new[labels == 2][:, [0, 3]].sum(axis=1) <= 1 + 1e-9).all()
     assert (new[labels == 1][:, [0, 3]].sum(axis=1) > 1).any()
@@ -677,12 +677,12 @@ def test_totals_apply_to_the_new_rows_of_a_class():
 
 def test_infeasible_constraints_are_rejected():
     X, y = table(counts={0: 30, 1: 10})
-    for asked in (
+    for requested in (
         ColumnConstraint(0, equal=1e6),
         ColumnConstraint({0: 1, 1: 1}, lower=1e6),
     ):
         with pytest.raises(Infeasibility, match="x0.* 1000000"):
-            resample(X, y, constraints=asked)
+            resample(X, y, constraints=requested)
 
 
 # --- categories -------------------------------------------------------------------

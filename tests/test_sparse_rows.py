@@ -98,24 +98,24 @@ def test_relations_of_sparse_and_dense_rows_agree():
 
 @pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ColumnConstraint(0, equal=0.5),
         # Column 5 is 0 in all rows.
         LinearConstraint(np.eye(40)[[0, 5]].sum(axis=0)[None], 0.1, 0.4),
     ],
 )
-def test_constraints_hold_for_sparse_rows(is_large, asked, monkeypatch):
+def test_constraints_hold_for_sparse_rows(is_large, requested, monkeypatch):
     X = words()
     if is_large:
         as_large(monkeypatch)
     augmenter = PNLAugmenter(value_support=None).fit(sp.csr_array(X))
-    new = augmenter.sample(30, 0, constraints=asked)
+    new = augmenter.sample(30, 0, constraints=requested)
     assert sp.issparse(new)
-    if isinstance(asked, ColumnConstraint):
+    if isinstance(requested, ColumnConstraint):
         np.testing.assert_allclose(new.toarray()[:, 0], 0.5)
     else:
-        values = new.toarray() @ asked.A[0]
+        values = new.toarray() @ requested.A[0]
         assert values.min() >= 0.1 - 1e-9
         assert values.max() <= 0.4 + 1e-9
     total = augmenter.sample(30, 0, totals={0: 6.0})

@@ -104,9 +104,9 @@ FUNCTIONS = {
 DOORS = [f"{name}.{method}" for name, methods in METHODS.items() for method in methods]
 
 
-@pytest.mark.parametrize("door", [*DOORS, *FUNCTIONS])
-def test_a_call_limits_threads_once(door, monkeypatch):
-    name, _, method = door.partition(".")
+@pytest.mark.parametrize("function", [*DOORS, *FUNCTIONS])
+def test_a_call_limits_threads_once(function, monkeypatch):
+    name, _, method = function.partition(".")
     call = getattr(sklearn_pnl, name, None) or getattr(control, name)
     rows = X.reshape(20, 2, 2) if name == "LogLinearModel" else X
     arguments = (rows, Y) if "Sampler" in name else (rows,)
@@ -121,7 +121,7 @@ def test_a_call_limits_threads_once(door, monkeypatch):
             arguments = ()
     limits = []
     monkeypatch.setattr(threads, "_set_threads", lambda pools: limits.append(pools))
-    call(*arguments, **FUNCTIONS.get(door, {}))
+    call(*arguments, **FUNCTIONS.get(function, {}))
     assert len(limits) == 2
 
 

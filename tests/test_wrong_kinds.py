@@ -109,22 +109,24 @@ def refused(call, argument, names):
 
 @pytest.mark.parametrize("kind", NO_ROWS)
 @pytest.mark.parametrize(
-    "name, door", [(name, door) for name in ARRAYS for door in ARRAYS[name]]
+    "name, function", [(name, function) for name in ARRAYS for function in ARRAYS[name]]
 )
-def test_invalid_arrays_are_rejected_by_name(name, door, kind):
+def test_invalid_arrays_are_rejected_by_name(name, function, kind):
     if (name, kind) == ("X_test", "None"):
         pytest.skip("there may be no test rows")
-    if (door, kind) == ("calibrate", "words and numbers"):
+    if (function, kind) == ("calibrate", "words and numbers"):
         pytest.skip("the first column holds numbers")
     refused(
-        ARRAYS[name][door], NO_ROWS[kind], f"{name}|[Cc]olumn|[Cc]ell|[Rr]ow|0 holds no"
+        ARRAYS[name][function],
+        NO_ROWS[kind],
+        f"{name}|[Cc]olumn|[Cc]ell|[Rr]ow|0 holds no",
     )
 
 
 @pytest.mark.parametrize("kind", NO_TABLE)
-@pytest.mark.parametrize("door", TABLES)
-def test_invalid_tables_are_rejected_by_name(door, kind):
-    text = refused(TABLES[door], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
+@pytest.mark.parametrize("function", TABLES)
+def test_invalid_tables_are_rejected_by_name(function, kind):
+    text = refused(TABLES[function], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
     assert kind == "masked" or "masked" not in text
 
 
@@ -181,8 +183,8 @@ NO_VALUES = {k: NO_ROWS[k] for k in list(NO_ROWS)[:10] if k != "array without ax
 
 
 @pytest.mark.parametrize("kind", [*NO_LABELS, *NO_VALUES, "records", "nothing"])
-@pytest.mark.parametrize("door", ["sampler", "fit", "classifier"])
-def test_invalid_labels_are_rejected_by_name(door, kind):
+@pytest.mark.parametrize("function", ["sampler", "fit", "classifier"])
+def test_invalid_labels_are_rejected_by_name(function, kind):
     calls = {
         "sampler": lambda y: pnl.PNLSampler().fit_resample(ROWS, y),
         "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
@@ -191,7 +193,7 @@ def test_invalid_labels_are_rejected_by_name(door, kind):
     if kind == "bytes" and parse_version(sklearn.__version__) < parse_version("1.7"):
         pytest.skip("scikit-learn 1.6 takes them, with a FutureWarning")
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
-    text = refused(calls[door], y, "y|[Ll]abels?|[Tt]argets?|classes")
+    text = refused(calls[function], y, "y|[Ll]abels?|[Tt]argets?|classes")
     assert not re.search("inhomogeneous|not supported between|unhashable", text)
 
 
@@ -219,8 +221,8 @@ NO_WEIGHTS = {
 
 
 @pytest.mark.parametrize("kind", [*NO_WEIGHTS, *NO_VALUES])
-@pytest.mark.parametrize("door", ["sampler", "classifier"])
-def test_invalid_sample_weight_is_rejected_by_name(door, kind):
+@pytest.mark.parametrize("function", ["sampler", "classifier"])
+def test_invalid_sample_weight_is_rejected_by_name(function, kind):
     calls = {
         "sampler": lambda w: pnl.PNLSampler().fit_resample(
             ROWS, LABELS, sample_weight=w
@@ -230,7 +232,7 @@ def test_invalid_sample_weight_is_rejected_by_name(door, kind):
     weights = NO_WEIGHTS.get(kind, NO_ROWS.get(kind))
     if kind == "None":
         return
-    refused(calls[door], weights, "sample_weight|[Ss]ample weights")
+    refused(calls[function], weights, "sample_weight|[Ss]ample weights")
 
 
 @pytest.mark.parametrize(

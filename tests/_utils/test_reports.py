@@ -11,14 +11,14 @@ from sklearn_pnl._utils.reports import TableReport
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums(TableReport):
     names: tuple
-    asked: np.ndarray
+    requested: np.ndarray
     achieved: np.ndarray
 
     def _title(self):
         return f"{len(self.names)} sums"
 
     def _columns(self):
-        return {"sum": self.names, "asked": self.asked, "achieved": self.achieved}
+        return {"sum": self.names, "asked": self.requested, "achieved": self.achieved}
 
     def _notes(self):
         return ["Rows moved by <2>."]

@@ -51,22 +51,22 @@ def test_violations_are_reported_with_column_and_row(rows, whole, cell, value, m
     nothing = linear(np.empty((0, 3)), [], [])
     relations = replace(whole.relations, equalities=nothing)
     whole = replace(whole, constraints=nothing, relations=relations)
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as caught:
         audit_rows(rows, whole, "sample")
-    messages = " ".join(str(one.message) for one in told)
+    messages = " ".join(str(one.message) for one in caught)
     assert pd.Series([messages]).str.contains(message).all()
 
 
 def test_missed_constraints_and_equalities_raise_an_error(rows, whole):
     rows[4] = [13.0, 13.0, 26.0]
-    with pytest.raises(Infeasibility, match="row 4 violates c by 1") as told:
+    with pytest.raises(Infeasibility, match="row 4 violates c by 1") as caught:
         audit_rows(rows, whole, "sample")
-    assert told.value.row == 4
+    assert caught.value.row == 4
     counts = np.arange(12.0).reshape(4, 3)
-    asked = linear(
+    requested = linear(
         [1, 1, 1], [[3.5], [12.0], [21.0], [30.0]], [[3.5], [12.0], [21.0], [30.0]]
     )
-    whole = set_of(counts, steps=1, precision=0, constraints=asked)
+    whole = set_of(counts, steps=1, precision=0, constraints=requested)
     with pytest.raises(Infeasibility, match="a . b . c"):
         audit_rows(counts, whole, "sample")
     whole = set_of(counts, steps=1, precision=0, equalities=linear([2, -1, 0], 0, 0))
@@ -90,10 +90,10 @@ def test_a_float32_column_leaves_other_columns_exact(seed):
     X["total"] = X.sum(axis=1)
     X["single"] = rng.normal(size=80).astype(np.float32)
     augmenter = PNLAugmenter().fit(X)
-    asked = ColumnConstraint({"a": 1, "b": 1}, equal=3000.0)
+    requested = ColumnConstraint({"a": 1, "b": 1}, equal=3000.0)
     for rows in (
         augmenter.sample(50, random_state=seed),
-        augmenter.sample(50, random_state=seed, constraints=asked),
+        augmenter.sample(50, random_state=seed, constraints=requested),
     ):
         assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
     assert_allclose(rows["a"] + rows["b"], 3000, rtol=1e-11)
@@ -126,9 +126,9 @@ def test_float32_cents_hold_without_a_warning(seed):
 def test_infeasible_constraints_are_explained_with_the_reachable_range(rows):
     infeasible = np.arange(20) >= 7
     data = linear([1, 1, -1], 0, 0)
-    asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
+    requested = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
     limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
-    one = set_of(rows, **limits, constraints=asked)
+    one = set_of(rows, **limits, constraints=requested)
     why = explain_infeasible(rows, infeasible, one)
     assert str(why).startswith(
         "Row 7 cannot satisfy all constraints: a + b must be 50 to 60, but rows within "

@@ -89,21 +89,21 @@ def test_bounded_weights_are_clipped_exponentials(seed):
 def test_weights_agree_with_slsqp(seed):
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(12, 3)), rng.gamma(3.0, size=12)
-    asked = (design * rng.uniform(0.8, 1.3, 12)) @ x
+    requested = (design * rng.uniform(0.8, 1.3, 12)) @ x
     found = minimize(
         lambda w: float(np.sum(w * np.log(w / design) - w + design)),
         design,
         jac=lambda w: np.log(w / design),
         constraints={
             "type": "eq",
-            "fun": lambda w: w @ x - asked,
+            "fun": lambda w: w @ x - requested,
             "jac": lambda w: x.T,
         },
         bounds=[(0.7 * d, 1.5 * d) for d in design],
         method="SLSQP",
         options={"ftol": 1e-15, "maxiter": 500},
     )
-    got = calibrate(x, asked, design_weights=design, bounds=(0.7, 1.5))
+    got = calibrate(x, requested, design_weights=design, bounds=(0.7, 1.5))
     np.testing.assert_allclose(got, found.x, atol=1e-5)
 
 
@@ -141,9 +141,9 @@ def test_zero_design_weights_stay_zero():
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
 def test_totals_far_from_the_design_are_satisfied_exactly(scale):
     frame, design, totals, *_ = sample(0)
-    asked = {"region": totals["region"] * scale}
-    weights = calibrate(frame, asked, design_weights=design)
-    for level, count in asked["region"].items():
+    requested = {"region": totals["region"] * scale}
+    weights = calibrate(frame, requested, design_weights=design)
+    for level, count in requested["region"].items():
         assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
 
 
@@ -153,20 +153,22 @@ def test_totals_far_from_the_design_are_satisfied_exactly(scale):
 def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
     frame, design, totals, *_ = sample(1)
     wide = {level: 2.0 * c for level, c in totals["region"].items()}
-    asked = [
+    requested = [
         column_total("region", wide, rtol=0.1),
         column_total({"income": 1, "age": -30}, lower=0, upper=1e5),
         column_total("sex", {"f": 0.7}, mean=True),
     ]
-    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    weights, report = calibrate(
+        frame, requested, design_weights=design, return_report=True
+    )
     for level, count in wide.items():
         # The nearest weights with less mass are at the near end of what is allowed.
         reached = weights[frame["region"] == level].sum()
         assert reached >= 0.9 * count * (1 - 1e-9)
         assert reached <= 1.1 * count * (1 + 1e-9)
-    asked[2] = column_total("sex", {"f": 0.7}, mean=True)
+    requested[2] = column_total("sex", {"f": 0.7}, mean=True)
     np.testing.assert_array_equal(
-        calibrate(frame, asked, design_weights=design), weights
+        calibrate(frame, requested, design_weights=design), weights
     )
     form = weights @ (frame["income"] - 30 * frame["age"])
     assert -1e-9 <= form / 1e5 <= 1 + 1e-9
@@ -178,8 +180,8 @@ def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
 def test_satisfied_intervals_leave_weights_unchanged():
     frame, design, *_ = sample(0)
     total = design @ frame["income"]
-    asked = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
-    weights = calibrate(frame, asked, design_weights=design)
+    requested = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
+    weights = calibrate(frame, requested, design_weights=design)
     np.testing.assert_allclose(weights, design, rtol=1e-12)
 
 
@@ -196,11 +198,11 @@ def test_frames_of_other_libraries(make):
 def test_arrays_and_sparse_matrices(make):
     rng = np.random.default_rng(0)
     x = rng.gamma(1.0, size=(300, 20)) * (rng.random((300, 20)) < 0.1)
-    asked = rng.gamma(4.0, 0.25, size=300) @ x
-    expected = calibrate(x, asked)
-    np.testing.assert_allclose(expected @ x, asked, rtol=1e-9)
-    np.testing.assert_allclose(calibrate(make(x), asked), expected, rtol=1e-8)
-    by_number = {j: asked[j] for j in range(20)}
+    requested = rng.gamma(4.0, 0.25, size=300) @ x
+    expected = calibrate(x, requested)
+    np.testing.assert_allclose(expected @ x, requested, rtol=1e-9)
+    np.testing.assert_allclose(calibrate(make(x), requested), expected, rtol=1e-8)
+    by_number = {j: requested[j] for j in range(20)}
     np.testing.assert_allclose(calibrate(make(x), by_number), expected, rtol=1e-8)
     counts = {0: {0: 250, float(x[x[:, 0] > 0, 0][0]): 2}}
     np.testing.assert_allclose(calibrate(make(x), counts), calibrate(x, counts))
@@ -252,24 +254,24 @@ def random_problem(rng):
     x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
     design = rng.gamma(2.0, size=n)
     bounds = [(0, np.inf), (0.5, 2.0), (0, 1.5)][rng.integers(3)]
-    asked = (design * rng.gamma(1.0, size=n)) @ x + rng.choice([0, 0, 3]) * rng.normal(
-        size=c
-    )
-    return x, design, bounds, asked
+    requested = (design * rng.gamma(1.0, size=n)) @ x + rng.choice(
+        [0, 0, 3]
+    ) * rng.normal(size=c)
+    return x, design, bounds, requested
 
 
 def test_largest_residual_of_contradictory_margins_is_named():
     frame, *_ = sample(0)
     by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
-    asked = {
+    requested = {
         "region": {"north": 20, "south": 25, "west": 20},
         ("region", "sex"): by_sex,
     }
     missed = "region='south'.* rtol="
     with pytest.raises(ValueError, match=missed):
-        calibrate(frame, asked)
-    asked["region"] = column_total("region", asked["region"], rtol=0.25)
-    weights = calibrate(frame, asked)
+        calibrate(frame, requested)
+    requested["region"] = column_total("region", requested["region"], rtol=0.25)
+    weights = calibrate(frame, requested)
     assert weights[frame["region"] == "south"].sum() == pytest.approx(20)
 
 
@@ -362,9 +364,9 @@ def test_a_crosstab_requests_counts_of_combinations(key, is_named):
 def test_means_slightly_out_of_reach_are_rejected_by_name(past):
     frame = sample(0)[0]
     most = frame["income"].max()
-    asked = column_total("income", most * (1 + past), mean=True)
+    requested = column_total("income", most * (1 + past), mean=True)
     with pytest.raises(CalibrationError, match="'income'"):
-        calibrate(frame, asked)
+        calibrate(frame, requested)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -394,8 +396,10 @@ def test_residuals_of_small_and_large_counts_are_relative(seed, power):
     # A level that is to have next to nothing, or nearly all.
     frame, design, totals, *_ = sample(seed)
     counts = totals["region"] * [10.0**power, 1, 1]
-    asked = {"region": counts, "income": column_total("income", lower=0)}
-    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    requested = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(
+        frame, requested, design_weights=design, return_report=True
+    )
     assert report.residual.max() <= 1e-9
     found = pd.Series(weights).groupby(frame["region"]).sum()
     np.testing.assert_allclose(found, counts, rtol=2e-9)
@@ -469,10 +473,10 @@ def test_integer_weights_satisfy_feasible_totals(seed, n):
 def test_means_out_of_reach_are_not_satisfied_by_zero_weights(ends, integer):
     frame = sample(0)[0]
     least, most = frame["age"].min(), frame["age"].max()
-    asked = column_total("age", mean=True, **ends)
+    requested = column_total("age", mean=True, **ends)
     reach = f"'age' .* {least} to {most}[.]"
     with pytest.raises(CalibrationError, match=reach) as caught:
-        calibrate(frame, asked, integer=integer)
+        calibrate(frame, requested, integer=integer)
     assert not caught.value.report.converged
 
 
@@ -491,28 +495,33 @@ def test_range_of_means_agrees_with_a_linear_programme(seed):
     ]
     for end, shift in zip(ends, (0.01, -0.01), strict=True):
         inside = end + shift
-        asked = column_total(0, inside, mean=True)
+        requested = column_total(0, inside, mean=True)
         keywords = {"design_weights": design, "bounds": (0.5, 2.0)}
-        weights = calibrate(x[:, None], asked, **keywords)
+        weights = calibrate(x[:, None], requested, **keywords)
         assert weights @ x / weights.sum() == pytest.approx(inside)
-        asked = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
+        requested = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
         with pytest.raises(CalibrationError, match="the mean of 0"):
-            calibrate(x[:, None], asked, **keywords)
+            calibrate(x[:, None], requested, **keywords)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_totals_are_rejected_only_if_a_linear_programme_is_infeasible(seed):
-    x, design, bounds, asked = random_problem(np.random.default_rng(seed))
+    x, design, bounds, requested = random_problem(np.random.default_rng(seed))
     low, high = bounds
     box = [(low * d, None if np.isinf(high) else high * d) for d in design]
-    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=asked, bounds=box).status == 0
+    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=requested, bounds=box).status == 0
     weights, report = calibrate(
-        x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
+        x,
+        requested,
+        design_weights=design,
+        bounds=bounds,
+        strict=False,
+        return_report=True,
     )
     if not exists:
         assert not report.converged and report.reasons[0]
     elif report.converged:
-        np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
+        np.testing.assert_allclose(weights @ x, requested, atol=1e-7)
     else:
         # At the very edge of what can be reached weights go to 0, ever more slowly.
         assert report.residual.max() < 1e-4
@@ -531,17 +540,17 @@ def test_infeasible_shares_are_rejected(shares):
 def test_rows_with_missing_category_keep_their_weight_or_are_named(container):
     sex = [*"fmfmffmm", None, "f", None]
     frame = container({"sex": sex})
-    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
     with pytest.raises(ValueError, match="2 rows .* row 8"):
-        calibrate(frame, asked)
+        calibrate(frame, requested)
     # With their share left, they keep it.
-    asked = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
-    weights = calibrate(frame, asked)
+    requested = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
+    weights = calibrate(frame, requested)
     assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
     # Those without design weight ask for none.
     design = np.array([0.0 if answer is None else 1.0 for answer in sex])
-    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
-    assert calibrate(frame, asked, design_weights=design)[8] == 0
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    assert calibrate(frame, requested, design_weights=design)[8] == 0
     with pytest.raises(ValueError):
         calibrate(frame, {"sex": {"f": 3, None: 5}})
     weights = calibrate(frame, {"sex": {"f": 10}})
@@ -560,11 +569,11 @@ def test_times_can_be_levels(container, unit):
     frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
     first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
     for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime):
-        asked = {"day": {of_type(first): 3, of_type(second): 8}}
-        np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
-    for asked in (3, pd.Timedelta("3D")):
+        requested = {"day": {of_type(first): 3, of_type(second): 8}}
+        np.testing.assert_allclose(calibrate(frame, requested), [3, 4, 4])
+    for requested in (3, pd.Timedelta("3D")):
         with pytest.raises(ValueError, match="'day'"):
-            calibrate(frame, {"day": asked})
+            calibrate(frame, {"day": requested})
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
@@ -577,8 +586,8 @@ def test_times_with_nanoseconds_are_rejected_as_levels(kind):
 @pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
 def test_levels_can_be_numbers_of_any_type(number):
     x = np.array([[1, 3], [2, 4], [1, 5]])
-    asked = {0: {number(1): 5, number(2): 6}}
-    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+    requested = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, requested), [2.5, 6, 2.5])
 
 
 def test_integer_weights_of_zero_are_positive_zeros():
@@ -606,10 +615,10 @@ def test_integer_weights_are_rounded_up_or_down(n):
     # terms, whatever the number of rows.
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
-    asked = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
-    real = calibrate(x, asked, design_weights=3.3)
+    requested = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
+    real = calibrate(x, requested, design_weights=3.3)
     whole, report = calibrate(
-        x, asked, design_weights=3.3, integer=True, return_report=True
+        x, requested, design_weights=3.3, integer=True, return_report=True
     )
     np.testing.assert_array_equal(whole, np.round(whole))
     assert np.abs(whole - real).max() < 1 and abs(whole.sum() - real.sum()) <= 1
@@ -704,16 +713,22 @@ def test_means_at_the_end_of_a_range_are_rejected_with_bounds():
 
 def test_the_mean_of_a_constant_column_is_that_constant():
     frame = pd.DataFrame({"rate": [21.3] * 10, "y": range(10)})
-    asked = [column_total("rate", frame.rate.mean(), mean=True), column_total("y", 50)]
-    assert calibrate(frame, asked) @ frame.y == pytest.approx(50)
+    requested = [
+        column_total("rate", frame.rate.mean(), mean=True),
+        column_total("y", 50),
+    ]
+    assert calibrate(frame, requested) @ frame.y == pytest.approx(50)
 
 
 def test_unknown_times_are_rejected_even_for_a_count_of_zero():
     days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
     frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
-    for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
+    for requested in (
+        column_total("day", upper={days[0].date(): 2}),
+        {days[0].date(): 0},
+    ):
         with pytest.raises(ValueError, match=r"\bday="):
-            calibrate(frame, {"day": asked})
+            calibrate(frame, {"day": requested})
 
 
 def test_an_array_of_totals_requires_unambiguous_column_names():
@@ -743,10 +758,10 @@ def test_search_for_integer_weights_is_limited_in_time():
     groups = frame.groupby(["a", "b"]).size().items()
     wanted = {level: int(3 * size + rng.integers(-1, 2)) for level, size in groups}
     total = sum(wanted.values())
-    asked = {("a", "b"): wanted, "age": 54 * total}
+    requested = {("a", "b"): wanted, "age": 54 * total}
     for name in "cs":
         counts = frame[name].value_counts().items()
-        asked[name] = {level: int(size * total / n) for level, size in counts}
-        asked[name][0] += total - sum(asked[name].values())
-    weights = calibrate(frame, asked, integer=True, return_report=True)[0]
+        requested[name] = {level: int(size * total / n) for level, size in counts}
+        requested[name][0] += total - sum(requested[name].values())
+    weights = calibrate(frame, requested, integer=True, return_report=True)[0]
     assert (weights % 1 == 0).all()

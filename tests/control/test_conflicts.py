@@ -94,8 +94,8 @@ def test_the_reported_range_of_an_infeasible_total_is_feasible(seed):
     rtol = float(str(e.value).rsplit("rtol=")[1].rstrip(")."))
     wider = column_total("s", 19_500.01, rtol=rtol)
     for s in (column_total("s", 19_500), wider):
-        asked = [*(column_total(k, v) for k, v in totals.items()), s]
-        rows = augmenter.sample(100, random_state=seed, totals=asked)
+        requested = [*(column_total(k, v) for k, v in totals.items()), s]
+        rows = augmenter.sample(100, random_state=seed, totals=requested)
         assert_allclose(rows["s"].sum(), 19_500, rtol=1e-9)
 
 
@@ -149,9 +149,9 @@ def test_the_shortest_number_lies_in_the_interval():
 
 def test_a_contradiction_names_its_constraints_and_the_least_miss():
     rows = pd.DataFrame({"low": range(50), "mid": range(1, 51), "high": range(2, 52)})
-    asked = [ColumnConstraint("low", equal=1), ColumnConstraint("mid", equal=3)]
+    requested = [ColumnConstraint("low", equal=1), ColumnConstraint("mid", equal=3)]
     with pytest.raises(Infeasibility, match="mid must be 3.*least 1. Request 2,") as e:
-        PNLAugmenter().fit(rows).sample(4, 0, constraints=asked)
+        PNLAugmenter().fit(rows).sample(4, 0, constraints=requested)
     assert "high" not in str(e.value)
 
 
@@ -164,12 +164,12 @@ def hours(seed=0, n=60):
 
 @pytest.mark.parametrize("call", ["adjust", "sample"])
 def test_infeasible_integers_are_rejected_with_the_nearest_values(call):
-    X, asked = hours(), ColumnConstraint({"all": 1, "g": 1}, equal=900.4)
+    X, requested = hours(), ColumnConstraint({"all": 1, "g": 1}, equal=900.4)
     with pytest.raises(Infeasibility, match=r"all \+ g .* 900 or 901"):
         if call == "adjust":
-            adjust(X, asked)
+            adjust(X, requested)
         else:
-            PNLAugmenter().fit(X).sample(60, random_state=0, constraints=asked)
+            PNLAugmenter().fit(X).sample(60, random_state=0, constraints=requested)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -191,11 +191,11 @@ def test_a_column_of_cents_compensates_for_integers(seed):
 def test_dropped_rows_are_not_in_the_report():
     r = np.random.default_rng(0)
     X = pd.DataFrame({"rate": r.uniform(0, 100, 300), "amount": r.normal(size=300)})
-    asked = ColumnConstraint("rate", equal=[10, 130, 20, -5, 30, 40.0])
+    requested = ColumnConstraint("rate", equal=[10, 130, 20, -5, 30, 40.0])
     rows, report = (
         PNLAugmenter()
         .fit(X)
-        .sample(6, 0, constraints=asked, infeasible="drop", return_report=True)
+        .sample(6, 0, constraints=requested, infeasible="drop", return_report=True)
     )
     assert_allclose(rows["rate"], [10, 20, 30, 40])
     assert report.n_rows == 4

@@ -169,5 +169,5 @@ def test_a_series_of_sums_is_matched_by_level_names():
     wanted = pd.Series(rng.uniform(1, 2, 6), index)
     turned = wanted.reorder_levels(["age", "sex"]).sort_index()
     key = ("sex", "age")
-    for asked in (turned, column_total(key, turned)):
-        pd.testing.assert_series_equal(rake(table, {key: asked}).tables, wanted)
+    for requested in (turned, column_total(key, turned)):
+        pd.testing.assert_series_equal(rake(table, {key: requested}).tables, wanted)

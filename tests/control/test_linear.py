@@ -119,13 +119,13 @@ def test_constraints_of_all_types_are_combined(frame):
 
 def test_integers_beyond_float64_are_rejected_in_constraints_and_totals():
     X = pd.DataFrame({"id": 2**60 + np.arange(40), "x": np.arange(40.0)})
-    for asked in (
+    for requested in (
         {"constraints": ColumnConstraint("id", lower=2**60 + 3)},
         {"constraints": ColumnConstraint({"id": 1, "x": -1}, lower=0)},
         {"totals": {"id": 40.0 * 2**60}},
     ):
         with pytest.raises(ValueError, match="'id'"):
-            adjust(X, **asked)
+            adjust(X, **requested)
 
 
 @pytest.mark.parametrize("make", [pd.Timestamp, lambda n: [pd.Timestamp(n)] * 5])
@@ -147,14 +147,14 @@ def test_dates_and_durations(zone):
     )
     table = table_of(X)
     numbers = table.numbers()
-    asked = [
+    requested = [
         ColumnConstraint("start", lower=start[2]),
         ColumnConstraint({"end": 1, "start": -1}, upper=pd.Timedelta("4D")),
         ColumnConstraint({"end": 1, "start": -1}, lower=0),
         ColumnConstraint("end", equal=X["end"]),
         ColumnConstraint("start", upper=start[1].to_pydatetime()),
     ]
-    met = read_constraints(asked, table, 5).residual(numbers) == 0
+    met = read_constraints(requested, table, 5).residual(numbers) == 0
     lengths = (X["end"] - X["start"]) <= pd.Timedelta("4D")
     assert_array_equal(met[:, 0], start >= start[2])
     assert_array_equal(met[:, 1], lengths)

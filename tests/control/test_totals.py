@@ -272,23 +272,23 @@ def households(n=200):
     return frame
 
 
-def read_totals(asked, n, X, discrete=False):
+def read_totals(requested, n, X, discrete=False):
     table = read_table(TableReader(), X)
     numbers = table.numbers()
-    return Totals.read(asked, n, table, numbers, discrete), numbers
+    return Totals.read(requested, n, table, numbers, discrete), numbers
 
 
-def read(asked, n=100, discrete=False):
-    return read_totals(asked, n, households(), discrete)
+def read(requested, n=100, discrete=False):
+    return read_totals(requested, n, households(), discrete)
 
 
 def test_sums_means_and_counts_are_read():
-    asked = [
+    requested = [
         {"a": 3e5, "region": {"n": 60}},
         column_total("b", 500, mean=True),
         column_total("sex", {"f": 0.5}, rtol=0.02, mean=True),
     ]
-    totals, numbers = read(asked)
+    totals, numbers = read(requested)
     names, *ends, values, residual = totals.achieved(numbers[:100], np.arange(100))
     assert names[:2] == ("the sum of 'a'", "the mean of 'b'")
     assert_array_equal(ends, [[3e5, 500, 60, 49], [3e5, 500, 60, 51]])
@@ -308,7 +308,7 @@ def test_arrays_of_many_axes_have_sums_of_cells():
 
 
 @pytest.mark.parametrize(
-    "asked, message",
+    "requested, message",
     [
         ({"sex": {"f": 0.5}}, r"sex='f'.* 0\.5, .*mean=True"),
         ({"region": {"x": 5}}, r"No row has region='x'.*first levels are \['"),
@@ -316,9 +316,9 @@ def test_arrays_of_many_axes_have_sums_of_cells():
         ({"d": {1: 5}}, "'d'.*categorical_features"),
     ],
 )  # fmt: skip
-def test_infeasible_totals_are_rejected(asked, message):
+def test_infeasible_totals_are_rejected(requested, message):
     with pytest.raises(ValueError, match=message):
-        read(asked)
+        read(requested)
 
 
 # --- parents and donors -------------------------------------------------------------
@@ -327,8 +327,8 @@ def test_infeasible_totals_are_rejected(asked, message):
 def test_weighted_parents_satisfy_the_totals():
     frame = households()
     mean = frame["a"].mean()
-    asked = {"a": 100 * 1.1 * mean, "region": {"n": 20, "s": 50, "w": 30}}
-    totals, numbers = read(asked)
+    requested = {"a": 100 * 1.1 * mean, "region": {"n": 20, "s": 50, "w": 30}}
+    totals, numbers = read(requested)
     weights = parent_weights(totals, numbers)
     assert weights.sum() == pytest.approx(100)
     assert weights @ frame["a"] == pytest.approx(110 * mean)

@@ -40,8 +40,8 @@ def test_local_dates_stay_dates_without_daylight_saving(zone, container):
     assert table.numbers()[:, 0].tolist() == list(range(400))
     new = table.like(np.arange(-20.0, 500)[:, None])
     new = new if container == "pandas" else new.to_pandas()
-    asked = pd.date_range("2020-12-16", periods=520, freq="D", tz=zone)
-    assert (new["d"].to_numpy() == asked.to_numpy()).all()
+    requested = pd.date_range("2020-12-16", periods=520, freq="D", tz=zone)
+    assert (new["d"].to_numpy() == requested.to_numpy()).all()
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

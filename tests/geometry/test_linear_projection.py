@@ -429,10 +429,10 @@ def test_sparse_and_dense_coefficients_give_the_same_result(seed):
     start = rng.gamma(2.0, size=(3, 30))
     wanted = (start * rng.uniform(0.7, 1.4, start.shape)) @ a.T
     room = rng.choice([0.0, 0.3], size=6)
-    asked = wanted - room, wanted + room
+    requested = wanted - room, wanted + room
     ranges = {"floor": 0.5 * start, "ceiling": 2.0 * start}
-    dense = linear_projection(start, a, *asked, **ranges)
-    sparse = linear_projection(start, csr_array(a), *asked, **ranges)
+    dense = linear_projection(start, a, *requested, **ranges)
+    sparse = linear_projection(start, csr_array(a), *requested, **ranges)
     assert dense.converged.all() and sparse.converged.all()
     np.testing.assert_allclose(sparse.measure, dense.measure, rtol=1e-7)
 

@@ -41,8 +41,8 @@ def images(seed, *shape):
 
 def drawn(X, seed, constraints=None, totals=None, **params):
     augmenter = PNLAugmenter(**params).fit(X)
-    asked = {"constraints": constraints, "totals": totals}
-    rows = augmenter.sample(N_NEW, seed, **asked, return_parents=True)
+    requested = {"constraints": constraints, "totals": totals}
+    rows = augmenter.sample(N_NEW, seed, **requested, return_parents=True)
     return {"rows": rows[0], "parents": rows[1]}
 
 
@@ -96,8 +96,10 @@ def equalities(seed):
 
 def constraints(seed):
     X = table(seed)
-    asked = ColumnConstraint({0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2])))
-    return drawn(X, seed, constraints=asked)
+    requested = ColumnConstraint(
+        {0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2]))
+    )
+    return drawn(X, seed, constraints=requested)
 
 
 def totals(seed):
