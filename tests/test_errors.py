@@ -645,7 +645,7 @@ def test_the_remedies_for_negative_rows_help():
         BackwardProjector(1).fit(X)
 
 
-def test_tables_of_counts_are_not_sent_to_an_imputer_of_columns():
+def test_simple_imputer_is_not_suggested_for_tables_of_counts():
     counts = np.array([[[1.0, np.nan], [2.0, 3.0]]])
     with pytest.raises(ValueError, match="reference=") as caught:
         LogLinearModel().fit(counts)

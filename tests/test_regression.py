@@ -272,7 +272,7 @@ def test_a_failed_fit_preserves_the_previous_fit():
 # --- pipelines ------------------------------------------------------------------
 
 
-def test_grid_search_in_a_pipeline():
+def test_grid_search_works_in_a_pipeline():
     X, y = load_diabetes(return_X_y=True)
     pipeline = make_pipeline(PNLRegressionSampler(random_state=0), Ridge(0.01))
     grid = {

@@ -177,7 +177,7 @@ def test_too_few_rows_are_named(name, n):
         compare_samples(**rows | {name: np.eye(9)[:n]})
 
 
-def test_a_random_subset_of_many_rows_is_compared_with_all_rows(monkeypatch):
+def test_distances_of_many_rows_use_a_random_subset(monkeypatch):
     X, X_new, X_test = draw(0, 400), draw(1, 300), draw(2, 200)
     full = compare_samples(X, X_new, X_test=X_test, random_state=0)
     assert_array_equal(full.compared, np.arange(300))

@@ -186,7 +186,7 @@ def test_satisfied_intervals_leave_weights_unchanged():
 
 
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
-def test_frames_of_other_libraries(make):
+def test_frames_of_other_libraries_are_accepted(make):
     frame, design, totals, crossed, _ = sample(0)
     plain = {"age": totals["age"], ("region", "sex"): dict(crossed)}
     expected = calibrate(frame, plain, design_weights=design)
@@ -195,7 +195,7 @@ def test_frames_of_other_libraries(make):
 
 
 @pytest.mark.parametrize("make", [csr_array, coo_array, csr_matrix])
-def test_arrays_and_sparse_matrices(make):
+def test_arrays_and_sparse_matrices_are_accepted(make):
     rng = np.random.default_rng(0)
     x = rng.gamma(1.0, size=(300, 20)) * (rng.random((300, 20)) < 0.1)
     requested = rng.gamma(4.0, 0.25, size=300) @ x
@@ -208,7 +208,7 @@ def test_arrays_and_sparse_matrices(make):
     np.testing.assert_allclose(calibrate(make(x), counts), calibrate(x, counts))
 
 
-def test_columns_by_number_and_by_name():
+def test_columns_can_be_given_by_index_or_name():
     frame, *_ = sample(0)
     np.testing.assert_array_equal(
         calibrate(frame, {2: 1e5}), calibrate(frame, {"age": 1e5})
@@ -297,7 +297,7 @@ def test_largest_residual_of_contradictory_margins_is_named():
         ),
     ],
 )  # fmt: skip
-def test_bad_totals_are_named(totals, message):
+def test_invalid_totals_are_named(totals, message):
     with pytest.raises(ValueError, match=message):
         calibrate(sample(0)[0], totals)
 
@@ -424,7 +424,7 @@ def test_bounds_hold_or_an_error_is_raised():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_total_of_zero(seed):
+def test_totals_of_zero_are_satisfied(seed):
     # icarus 18: a column of both signs whose total is to be 0.
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(200, 1)), rng.gamma(2.0, size=200)

@@ -147,7 +147,7 @@ def test_the_shortest_number_lies_in_the_interval():
 # --- rows ---------------------------------------------------------------------------
 
 
-def test_a_contradiction_names_its_constraints_and_the_least_miss():
+def test_contradictions_name_their_constraints_and_the_smallest_residual():
     rows = pd.DataFrame({"low": range(50), "mid": range(1, 51), "high": range(2, 52)})
     requested = [ColumnConstraint("low", equal=1), ColumnConstraint("mid", equal=3)]
     with pytest.raises(Infeasibility, match="mid must be 3.*least 1. Request 2,") as e:

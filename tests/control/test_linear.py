@@ -140,7 +140,7 @@ def test_bounds_of_times_have_nanosecond_resolution(make, zone):
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
-def test_dates_and_durations(zone):
+def test_bounds_can_be_dates_and_durations(zone):
     start = pd.date_range("2024-01-01", periods=5, tz=zone)
     X = pd.DataFrame(
         {"start": start, "end": start + pd.to_timedelta([9, 3, 4, 5, 6], "D")}

@@ -256,7 +256,7 @@ def test_ridge_penalty_does_not_depend_on_the_basis():
         assert tensor.estimable is None
 
 
-def test_a_ridge_on_a_smooth_mode_is_one_on_differences():
+def test_ridge_on_an_ordered_mode_penalises_differences():
     rng, n = np.random.default_rng(2), 9
     given = hidden(rng, rng.gamma(3.0, size=n), 0.3)
     seen, ridge = ~np.isnan(given), 0.01

@@ -189,7 +189,7 @@ def test_model_of_order_0_is_uniform():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_elements_of_any_poset(seed):
+def test_elements_of_a_general_poset(seed):
     rng = np.random.default_rng(seed)
     poset, _ = random_poset(rng, 15, density=0.3)
     counts = rng.poisson(30, 15)

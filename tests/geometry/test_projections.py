@@ -568,7 +568,7 @@ def test_conjugate_gradients_agree_with_a_dense_solver(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_general_route_with_many_coordinates(seed):
+def test_general_route_converges_with_many_coordinates(seed):
     # For more than 128 free coordinates, conjugate gradients use the zeta basis.
     rng = np.random.default_rng(seed)
     shape = (6, 6, 6)
@@ -696,7 +696,7 @@ def test_bases_have_transposes_in_both_precisions(kind, dtype):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_with_little_mass_at_the_common_reference_levels(seed, order):
+def test_rows_with_little_mass_at_reference_levels_converge(seed, order):
     # Rows that nearly lack the common reference levels use their own heaviest levels.
     rng = np.random.default_rng(seed)
     shape = (3, 2, 3)
