@@ -1,4 +1,4 @@
-"""Parameters of estimators, with those of codes among them in their method."""
+"""Helper that moves the parameters of ``Codes`` into ``method``."""
 
 from inspect import signature
 
@@ -8,7 +8,7 @@ OF_CODES = set(signature(Codes).parameters)
 
 
 def in_method(params):
-    """The same parameters; those of ``Codes``, if there are any, as ``method``."""
+    """Return the parameters, with those of ``Codes`` combined into ``method``."""
     of_codes = {name: value for name, value in params.items() if name in OF_CODES}
     others = {name: value for name, value in params.items() if name not in OF_CODES}
     return others | ({"method": Codes(**of_codes)} if of_codes else {})

@@ -1,4 +1,4 @@
-"""Arrays of other namespaces than NumPy: strict ones, and PyTorch's where it is."""
+"""Arrays of array-api-strict and, if it is installed, of PyTorch."""
 
 from importlib.util import find_spec
 

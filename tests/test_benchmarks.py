@@ -1,4 +1,4 @@
-"""The harness of the benchmarks, and their tables: those of the committed results."""
+"""The benchmarks agree with their definition and with the committed results."""
 
 from dataclasses import dataclass
 from math import prod
@@ -82,7 +82,7 @@ def test_rows_are_those_of_a_pipeline(tmp_path):
         assert row["accuracy"] == model.score(split.X_test, split.y_test)
 
 
-def test_what_is_cached_is_not_computed_again(tmp_path):
+def test_cached_results_are_not_computed_again(tmp_path):
     first, _ = run(tmp_path)
 
     def refuse(model, split, rival):
@@ -96,7 +96,7 @@ def test_what_is_cached_is_not_computed_again(tmp_path):
         run(tmp_path, more, refuse)
 
 
-def test_a_sampler_that_fails_is_scored_as_none_and_told(tmp_path):
+def test_failing_samplers_are_scored_as_none_and_reported(tmp_path):
     class Fails(RandomOverSampler):
         def fit_resample(self, X, y):
             raise ValueError("too few")
@@ -109,13 +109,13 @@ def test_a_sampler_that_fails_is_scored_as_none_and_told(tmp_path):
     assert any("too few" in text for text in told)
 
 
-def test_the_pages_of_the_paper_have_all_tables():
+def test_pages_of_the_paper_contain_all_tables():
     pages = ROOT / "benchmarks" / "paper" / "README.md", ROOT / "docs" / "paper.md"
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert all(table in text for table in report.tables().values())
 
 
-def test_the_summary_is_that_of_the_runs():
+def test_summary_agrees_with_the_runs():
     written = read_csv("paper")
     found = report.summarise(read_csv("paper-runs"))
     assert len(found) == len(written) > 0
@@ -167,7 +167,7 @@ WIDTHS = {
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_geometry_is_that_of_the_paper(name):
+def test_tensor_shapes_and_dimensions_agree_with_the_paper(name):
     experiment = DATA_SETS[name]
     made = reshaper(experiment).fit(np.ones((2, *WIDTHS[name])))
     assert made.tensor_shape_ == experiment.tensor
@@ -177,7 +177,7 @@ def test_geometry_is_that_of_the_paper(name):
         assert (base_size(experiment), size) == DIMENSIONS[name]
 
 
-def test_recipes_differ_from_the_common_one_by_the_settings_alone():
+def test_recipes_differ_only_in_order_reshaper_and_embedding():
     for experiment in DATA_SETS.values():
         found, common = recipe(experiment)["method"].get_params(False), Codes.paper()
         common = common.get_params(False)
@@ -237,7 +237,7 @@ BREAKS = {
 
 
 @pytest.mark.parametrize("word", BREAKS)
-def test_what_rows_break_of_promises_is_found(word):
+def test_fuzzing_finds_violated_guarantees(word):
     table = promising()
     members, rows = table.y == 1, table.frame.iloc[30:].reset_index(drop=True)
     ask = fuzz.Ask(
@@ -271,7 +271,7 @@ def test_differences_to_smote_are_tested_over_tables_and_over_families():
         assert line["corrected Brier"].startswith(f"{-gains.mean():+.1f} (")
 
 
-def test_probabilities_are_corrected_for_what_a_sampler_made():
+def test_probabilities_are_corrected_for_the_new_ratio():
     y, y_fitted = np.repeat([0, 1], [90, 10]), np.repeat([0, 1], [90, 30])
     p = np.array([0.0, 0.25, 0.5, 1.0])
     split = Split(0, None, y, None, None, y_fitted)
@@ -319,7 +319,7 @@ def test_gains_over_smote_are_at_the_same_ratio(monkeypatch):
         assert balanced["ROC AUC"].startswith("-100 (")
 
 
-def test_a_draw_of_a_small_table_has_balanced_rows():
+def test_splits_of_small_tables_are_balanced():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(700, 3)), np.repeat(np.arange(7), 100)
     few, more = (SmallTable("any", rows, X, y).split(3) for rows in (10, 30))
@@ -343,7 +343,7 @@ def test_gains_of_small_tables_are_positive_where_new_rows_help():
     assert small.gains(rows, "forest", 10, "PNL x 5", "log loss") is None
 
 
-def test_rules_are_those_of_all_training_rows():
+def test_rules_must_hold_in_all_training_rows():
     rows = np.arange(100)
     train = pd.DataFrame(
         {

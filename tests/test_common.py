@@ -1,4 +1,4 @@
-"""The common checks of scikit-learn and imbalanced-learn, and those they leave out."""
+"""The common checks of scikit-learn and imbalanced-learn, and additional checks."""
 
 import inspect
 import os
@@ -102,7 +102,7 @@ def test_imbalanced_learn_checks_without_classes(ending):
     reason="scikit-learn before 1.8 has no such checks for arrays of NumPy",
 )
 @pytest.mark.starting
-def test_arrays_of_other_namespaces_where_scipy_is_set_to_them():
+def test_array_api_checks_pass_with_scipy_array_api():
     # `conftest` keeps the checks from this process, where they would be skipped.
     here = Path(__file__).parent
     files = [here / "test_common.py", here / "test_devices.py"]
@@ -128,7 +128,7 @@ def test_parameters_are_validated(estimator):
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *SAMPLERS])
-def test_column_names_are_kept_and_compared(estimator):
+def test_column_names_are_stored_and_compared(estimator):
     suite = sampler_checks if is_sampler(estimator) else checks
     check = suite.check_dataframe_column_names_consistency
     check(type(estimator).__name__, estimator)

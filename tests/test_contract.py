@@ -1,11 +1,12 @@
-"""What every sampler promises, by container, type and what is asked, at its tolerance.
+"""Guarantees for new rows, for all containers, dtypes and requests.
 
-- Originals come first, to the last bit; container, columns and types are theirs.
-- New rows: the number asked for; limits, orders, flags, levels, whole numbers exactly.
-- Equalities of the rows: 1e-9 of the range of their largest column.
-- Constraints: equalities 1e-9 of that range, inequalities to the last digits of terms.
-- Totals: sums of floats 1e-9 of their absolute terms, or one rounding of their type;
-  sums of whole numbers and counts exactly.
+- The original rows come first and are unchanged. Container, columns and dtypes are
+  preserved.
+- The number of new rows, bounds, orders, binary columns, levels and integers are exact.
+- Equalities of the rows hold up to 1e-9 of the range of their largest column.
+- Requested equalities hold up to 1e-9 of that range, inequalities up to rounding.
+- Sums of floats hold up to 1e-9 of their absolute terms, or one rounding of the dtype.
+  Sums of integers and counts are exact.
 """
 
 import pickle
@@ -142,7 +143,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("container", "kind"), CASES)
-def test_a_sampler_adds_rows_like_those_there_are(container, kind):
+def test_new_rows_of_samplers_resemble_training_rows(container, kind):
     frame = table(kind)
     X = given(frame, container)
     sampler = PNLSampler(random_state=0)
@@ -181,10 +182,10 @@ def test_a_sampler_adds_rows_like_those_there_are(container, kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *WHOLE, *WORDS])
-@pytest.mark.parametrize("door", [PNLAugmenter, PNLRegressionSampler])
-def test_rows_of_other_doors_are_like_those_there_are(door, kind):
+@pytest.mark.parametrize("make", [PNLAugmenter, PNLRegressionSampler])
+def test_new_rows_of_other_estimators_resemble_training_rows(make, kind):
     frame = table(kind)
-    if door is PNLAugmenter:
+    if make is PNLAugmenter:
         new = PNLAugmenter().fit(frame).sample(N_NEW, random_state=0)
     else:
         y = np.linspace(-1, 1, N)
@@ -209,8 +210,10 @@ def _terms(kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, "int64", "persons", "one_hot", "word"])
-@pytest.mark.parametrize("asked", ["equal", "lower", "upper", "interval", "each row"])
-def test_constraints_are_met(asked, kind):
+@pytest.mark.parametrize(
+    "requested", ["equal", "lower", "upper", "interval", "each row"]
+)
+def test_constraints_are_satisfied(requested, kind):
     frame, names = _terms(kind)
     coefficients = dict(zip(names, (1.0, 2.0), strict=False))
     values = sum(c * frame[n].to_numpy(float) for n, c in coefficients.items())
@@ -221,7 +224,7 @@ def test_constraints_are_met(asked, kind):
         "upper": {"upper": rare[15]},
         "interval": {"lower": rare[10], "upper": rare[20]},
         "each row": {"equal": np.resize(rare[5:25], N_NEW)},
-    }[asked]
+    }[requested]
     constraint = ColumnConstraint(coefficients, **ends)
     sampler = PNLSampler(constraints={1: constraint}, random_state=0)
     new = sampler.fit_resample(frame, LABELS)[0].iloc[N:]
@@ -242,7 +245,7 @@ def test_constraints_are_met(asked, kind):
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *WHOLE[:2], "persons", "word", "category"])
-def test_sums_of_all_new_rows_are_met(kind):
+def test_sums_of_all_new_rows_are_satisfied(kind):
     frame, names = _terms(kind)
     rare = frame.iloc[90:]
     wanted = {n: 1.02 * rare[n].to_numpy(float).sum() * N_NEW / 30 for n in names[:1]}
@@ -268,20 +271,20 @@ def test_counts_of_levels_are_exact(container, kind):
     frame = table(kind)
     levels = list(dict.fromkeys(frame["a"].iloc[90:]))[:2]
     counts = dict(zip(levels, (41, 12), strict=True))
-    asked = {"a": counts}
+    requested = {"a": counts}
     if len(set(frame["a"])) == 2:
-        asked = {"a": dict(zip(levels, (41, N_NEW - 41), strict=True))}
+        requested = {"a": dict(zip(levels, (41, N_NEW - 41), strict=True))}
     X = given(frame, container)
-    sampler = PNLSampler(totals={1: asked}, random_state=0)
+    sampler = PNLSampler(totals={1: requested}, random_state=0)
     new = read(sampler.fit_resample(X, LABELS)[0], frame).iloc[N:]
-    for level, count in asked["a"].items():
+    for level, count in requested["a"].items():
         assert (new["a"] == level).sum() == count
 
 
 def test_means_with_a_tolerance_and_sums_of_several_columns():
     frame = table("total")
     mean = frame["a"].iloc[90:].mean() * 1.05
-    asked = [
+    requested = [
         column_total("a", mean, mean=True),
         column_total(
             {"a": 1, "b": 1}, 1.03 * frame["sum"].iloc[90:].sum() * 2, rtol=0.01
@@ -290,7 +293,7 @@ def test_means_with_a_tolerance_and_sums_of_several_columns():
     new, report = (
         PNLAugmenter()
         .fit(frame.iloc[90:])
-        .sample(N_NEW, 0, totals=asked, return_report=True)
+        .sample(N_NEW, 0, totals=requested, return_report=True)
     )
     assert abs(new["a"].mean() - mean) <= 1e-9 * new["a"].abs().mean()
     both = (new["a"] + new["b"]).sum()
@@ -299,29 +302,29 @@ def test_means_with_a_tolerance_and_sums_of_several_columns():
 
 
 @pytest.mark.parametrize("infeasible", ["raise", "drop"])
-def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
+def test_infeasible_rows_are_named_or_dropped(infeasible):
     frame = table("float64")
     wanted = np.where(np.arange(N_NEW) % 3 == 0, 1e9, frame["a"].median())
-    asked = ColumnConstraint("a", equal=wanted)
+    requested = ColumnConstraint("a", equal=wanted)
     augmenter = PNLAugmenter().fit(frame)
     if infeasible == "raise":
-        with pytest.raises(ValueError, match="Row 0"):
-            augmenter.sample(N_NEW, 0, constraints=asked)
+        with pytest.raises(ValueError, match="Row 0 .* a .* 1000000000,"):
+            augmenter.sample(N_NEW, 0, constraints=requested)
         return
-    new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")
+    new = augmenter.sample(N_NEW, 0, constraints=requested, infeasible="drop")
     assert len(new) == N_NEW * 2 // 3
     assert np.abs(new["a"] - frame["a"].median()).max() <= 1e-9 * np.ptp(frame["a"])
 
 
-def test_a_row_that_is_a_copy_has_its_donor_as_parent():
+def test_a_copied_row_has_its_donor_as_parent():
     rng = np.random.default_rng(4)
     hours, flag = rng.integers(0, 5, 14), rng.integers(0, 2, 14)
     base = rng.integers(2, 9, 14)
     minutes = 60 * hours + rng.integers(0, 3, 14)
     X = np.column_stack([base + 10 * flag, base, flag, hours, minutes])
-    asked = ColumnConstraint({0: 1, 3: 1}, equal=float(X[1, 0] + X[1, 3]))
+    requested = ColumnConstraint({0: 1, 3: 1}, equal=float(X[1, 0] + X[1, 3]))
     augmenter = PNLAugmenter().fit(X)
-    rows, parents = augmenter.sample(40, 0, constraints=asked, return_parents=True)
+    rows, parents = augmenter.sample(40, 0, constraints=requested, return_parents=True)
     copies = np.flatnonzero(parents[:, 0] == parents[:, 1])
     assert len(copies)
     assert_array_equal(rows[copies], X[parents[copies, 0]])
@@ -332,7 +335,7 @@ def test_a_row_that_is_a_copy_has_its_donor_as_parent():
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3, 1)], ids=str)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i1", "u4", "bool"])
-def test_arrays_keep_type_shape_and_range(dtype, shape):
+def test_arrays_preserve_dtype_shape_and_range(dtype, shape):
     X = 20 * np.random.default_rng(0).uniform(size=(40, *shape))
     X = (X > 8 if dtype == "bool" else X).astype(dtype)
     augmenter = PNLAugmenter(value_support=None).fit(X)
@@ -401,7 +404,7 @@ def test_all_containers_hold_the_same_rows(container):
     assert rows.equals(ours.sample(40, random_state=0))
 
 
-def test_batches_of_frames_are_frames_of_their_class():
+def test_batches_of_frames_preserve_the_class_of_the_frame():
     class Named(pd.DataFrame):
         @property
         def _constructor(self):
@@ -438,7 +441,7 @@ def test_frames_go_through_a_pipeline_and_a_search(container):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", [Lines(2.0), Codes(draws=KernelDraws(1.0))], ids=str)
-def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
+def test_new_times_are_within_the_observed_range(method, seed):
     X = times(seed)
     rows = PNLAugmenter(method, value_support=None).fit(X).sample(200, seed)
     for name in X:
@@ -450,7 +453,7 @@ def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_times_keep_their_unit_over_centuries(unit):
+def test_times_preserve_their_unit_over_centuries(unit):
     # Nanoseconds of 400 years are no doubles.
     days = np.random.default_rng(0).integers(-70_000, 70_000, N)
     when = (np.datetime64("1970-01-01") + days).astype(f"datetime64[{unit}]")
@@ -461,7 +464,7 @@ def test_times_keep_their_unit_over_centuries(unit):
 
 
 @pytest.mark.parametrize("container", FRAME)
-def test_an_end_is_a_start_and_a_length(container):
+def test_end_times_are_start_plus_duration(container):
     X = times().drop(columns="zoned")
     X["took"] = pd.to_timedelta(np.random.default_rng(1).integers(1, 30, N), "D")
     X = X.assign(end=X["day"] + X["took"])
@@ -477,7 +480,7 @@ ID = 2**53 + 1
 
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
-def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
+def test_integers_beyond_float64_are_unchanged_in_the_original_rows(dtype, mixed):
     # Identifiers and nanoseconds lie there.
     rng = np.random.default_rng(0)
     ids = ID + 2 * np.arange(N)
@@ -497,7 +500,7 @@ def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
 @pytest.mark.filterwarnings("ignore:Integers beyond")
 @pytest.mark.parametrize("end", ["min", "max"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8])
-def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
+def test_integers_near_the_limits_of_their_dtype_do_not_overflow(dtype, end):
     limits = np.iinfo(dtype)
     X = np.full((40, 4), getattr(limits, end), dtype=dtype)
     X[::2, 1], X[::3, 2] = 0, limits.max // 2
@@ -508,7 +511,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))
 
 
-def test_arrays_of_rows_are_rows():
+def test_object_arrays_of_rows_are_supported():
     """Packages for time series hold rows as an array of objects."""
     rows = np.random.default_rng(0).gamma(2.0, size=(12, 3, 4))
     series = np.empty(12, dtype=object)

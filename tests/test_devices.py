@@ -53,7 +53,7 @@ def images(seed=0, dtype=np.float64):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize("order", [1, 2, 3, 4, [(0, 1), (2,)]])
-def test_codes_and_measures_are_those_of_numpy(new, order, with_mass, dtype):
+def test_codes_and_measures_agree_with_numpy(new, order, with_mass, dtype):
     X = images(dtype=dtype)
 
     def results(X):
@@ -78,9 +78,7 @@ def test_codes_and_measures_are_those_of_numpy(new, order, with_mass, dtype):
 @pytest.mark.parametrize("metric", ["kl", "euclidean"])
 @pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_decoded_rows_and_their_neighbours_are_those_of_numpy(
-    new, order, manifold, metric
-):
+def test_decoded_rows_and_neighbours_agree_with_numpy(new, order, manifold, metric):
     X = PrimeFactorReshaper().fit_transform(images())
 
     def results(X, new=lambda x: x):
@@ -135,7 +133,7 @@ def test_a_pipeline_stays_on_the_device(new):
         {"embedding": None},
     ],
 )
-def test_new_rows_are_those_of_numpy(new, settings, dtype):
+def test_new_rows_agree_with_numpy(new, settings, dtype):
     X = images(dtype=dtype)
     if "order" in settings:
         # A loose tol would make the difference between the devices visible.
@@ -157,7 +155,7 @@ def test_new_rows_are_those_of_numpy(new, settings, dtype):
     np.testing.assert_array_equal(parents, same_parents)
 
 
-def test_rows_come_in_batches(new):
+def test_rows_are_generated_in_batches(new):
     X = new(images())
     augmenter = PNLAugmenter(Codes(order=2)).fit(X)
     whole = augmenter.sample(25, random_state=0)
@@ -198,7 +196,7 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
                 .fit(X)
                 .sample(3, constraints=ColumnConstraint({0: 1}, equal=1))
             ),
-            "constraints are supported only for NumPy arrays",
+            "constraints .*NumPy",
         ),
         (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
         (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
@@ -207,7 +205,7 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),
             "NumPy",
         ),
-        (lambda X: ManyBodyProjector(base=[(0, 2), (1, 0)]).fit(X), "route 'general'"),
+        (lambda X: ManyBodyProjector(base=[(0, 2), (1, 0)]).fit(X), "'general'"),
     ],
 )
 def test_unsupported_features_are_rejected_by_name(new, call, message):
@@ -215,7 +213,7 @@ def test_unsupported_features_are_rejected_by_name(new, call, message):
         call(new(images()))
 
 
-def test_bad_cells_and_codes_are_named(new):
+def test_invalid_cells_and_codes_are_named(new):
     X = images()
     X[3, 1, 2] = np.nan
     with pytest.raises(ValueError, match=r"row 3, cell \(1, 2\)"):
@@ -240,7 +238,7 @@ def test_without_dispatch_rows_are_converted_to_numpy(new):
     assert type(codes) is np.ndarray
 
 
-def test_a_device_with_single_precision_warns_of_its_tolerance(new, monkeypatch):
+def test_a_device_with_only_float32_warns_about_tol(new, monkeypatch):
     monkeypatch.setattr(arrays, "_is_single", lambda x: True)
     X = PrimeFactorReshaper().fit_transform(new(images(dtype=np.float32)))
     projector = ManyBodyProjector(2, tol=1e-7)
@@ -256,7 +254,7 @@ def test_a_device_with_single_precision_warns_of_its_tolerance(new, monkeypatch)
     assert rows.dtype == X.dtype
 
 
-def test_example_draws_rows_on_the_device(new, capsys):
+def test_the_example_generates_rows_on_the_device(new, capsys):
     if find_spec("torch") is None:
         pytest.skip("torch is not installed")
     example = runpy.run_path(Path(__file__).parents[1] / "examples" / EXAMPLE)

@@ -1,4 +1,4 @@
-"""Blocks of rows in other processes: the bytes of one process.
+"""Workers in other processes give the same bytes as one process.
 
 The cluster is a real one: two worker processes and a scheduler on this machine.
 """
@@ -141,7 +141,7 @@ assert away.tobytes() == home.tobytes()
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators")
-def test_blocks_map_no_memory_anew():
+def test_blocks_reuse_memory():
     # The setting is that of workers of dask: 180 page faults a row in them.
     code = """
 import numpy as np
@@ -181,7 +181,7 @@ def marked(rows):
     return rows, *(np.full(n, value) for value in said)
 
 
-def test_work_is_done_by_the_workers_block_by_block(client):
+def test_workers_process_blocks(client):
     # Blocks of 2 rows, in tasks of three blocks.
     with joblib.parallel_config("dask"):
         rows, processes, threads, lengths = blocks.map_blocks(
@@ -237,7 +237,7 @@ def bytes_of(X):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_classes_are_the_bytes_of_home(kind, backend):
+def test_classes_give_the_same_bytes_in_workers(kind, backend):
     X, params = CLASSES[kind]()
     home, (X_home, y_home) = resampled(X, params)
     with backend:
@@ -252,10 +252,10 @@ def test_classes_are_the_bytes_of_home(kind, backend):
         assert bytes_of(more[0]) == bytes_of(more[1])
 
 
-def test_what_workers_meet_is_said_here():
+def test_warnings_and_errors_of_workers_are_forwarded():
     projector = ManyBodyProjector(2, offset=1e-4, max_iter=1, tol=1e-15)
     with joblib.parallel_config("loky", n_jobs=2):
-        with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
+        with pytest.warns(ConvergenceWarning, match=r"PNLSampler, class \d: "):
             resampled(FEW, {"method": Codes(projector)})
         empty = FEW + 1
         number = np.flatnonzero(THREE == 1)[3]
@@ -265,7 +265,7 @@ def test_what_workers_meet_is_said_here():
             resampled(empty, bare)
 
 
-def test_rows_of_the_recipe_are_those_of_each_partition(client):
+def test_rows_of_the_dask_recipe_agree_with_each_partition(client):
     recipes = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
     found = re.findall(r"```py\n(.*?)```", recipes, re.S)
     (recipe,) = (code for code in found if "dask" in code)
@@ -288,7 +288,7 @@ def test_rows_of_the_recipe_are_those_of_each_partition(client):
     assert_array_equal(np.asarray(new[1]["rare"]), expected)
 
 
-def test_parts_are_the_same_bytes_whoever_writes_them(client, tmp_path):
+def test_parts_written_by_workers_have_the_same_bytes(client, tmp_path):
     example = runpy.run_path(ROOT / "examples" / "rows_beyond_memory.py")
     augmenter = PNLAugmenter().fit(TRAINING)
     plan = example["make_plan"](augmenter, 500, 70)

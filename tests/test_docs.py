@@ -1,4 +1,4 @@
-"""Pages show what is measured and what their code prints."""
+"""Pages show the measured values and the output of their code."""
 
 import re
 import sys
@@ -27,18 +27,18 @@ def pieces():
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_figures_and_tables_are_those_of_the_results(name, pieces):
+def test_figures_and_tables_agree_with_the_results(name, pieces):
     assert fill.filled(TEXTS[name], pieces) == TEXTS[name], "python docs/fill.py"
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
-def test_outputs_are_what_the_code_prints(name):
+def test_outputs_agree_with_the_code(name):
     shown = [output for _, output in fill.blocks(TEXTS[name])]
     for printed, wanted in zip(fill.run(TEXTS[name], name), shown, strict=True):
         assert fill.same(printed, wanted or ""), f"python docs/fill.py\n{printed}"
 
 
-def test_outputs_are_compared():
+def test_changed_outputs_are_detected():
     assert fill.same("a  0.1234500001\n", "a 0.12345")
     assert fill.same("3 rows, AUC 0.7 of 1", "3 rows, AUC ... of 1")
     assert not fill.same("0.124", "0.123") and not fill.same("", "3")
@@ -48,7 +48,7 @@ LINKING = sorted({*PAGES.values(), *fill.ROOT.glob("*.md")})
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
+def test_links_have_existing_targets(page):
     text = page.read_text(encoding="utf-8")
     text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -65,7 +65,7 @@ def test_links_lead_somewhere(page):
             assert anchor in slugs, link
 
 
-def test_pictures_are_those_of_the_script(tmp_path):
+def test_pictures_agree_with_the_script(tmp_path):
     drawings.draw_all(tmp_path)
     drawn = {path.name for path in tmp_path.iterdir()}
     assert {path.name for path in drawings.PICTURES.iterdir()} == drawn

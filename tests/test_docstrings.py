@@ -1,4 +1,4 @@
-"""Public docstrings follow numpydoc in what their readers rely on."""
+"""Public docstrings follow numpydoc."""
 
 import importlib
 import inspect
@@ -40,7 +40,7 @@ def members(owner, prefix):
 
 @pytest.mark.parametrize("name", sorted(set(public_objects())))
 @pytest.mark.filterwarnings("ignore:Unknown section:UserWarning")
-def test_docstring(name):
+def test_public_docstrings_follow_numpydoc(name):
     checked = CHECKED - ({"PR03"} if name.split(".")[-1] in BY_KEYWORD else set())
     if name.removeprefix("sklearn_pnl.") in sklearn_pnl.__all__:
         checked = checked | {"EX01", "SA01"}

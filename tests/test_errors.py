@@ -170,7 +170,7 @@ def test_zeros_without_offset_are_named(make):
 
 
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
-def test_large_finite_values_are_numbers(make):
+def test_large_finite_values_are_accepted(make):
     # The sum of the values overflows in float32, but not in float64.
     fit(make(), (1e38 * positive(12, 5)).astype(np.float32))
 
@@ -182,10 +182,10 @@ def test_large_finite_values_are_numbers(make):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (positive(12, 5) * 1j, "Complex"),
+        (positive(12, 5) * 1j, "complex128"),
         (np.full((12, 5), "word"), "Column 0 .*row 0"),
-        (np.empty((0, 5)), "0 sample"),
-        (np.ones(12), "1D array"),
+        (np.empty((0, 5)), r"X.*\(0, 5\)"),
+        (np.ones(12), "X.* 1D "),
         ([[1.0, 2.0], [3.0]], "row 1 "),
         ([positive(3, 4), positive(3, 5)], "row 1 "),
         (np.array([["a", 1.0]] * 12), "Column 0 .*row 0"),
@@ -229,7 +229,7 @@ def test_series_of_lists_and_complex_columns_are_rejected():
 
 
 @pytest.mark.parametrize("mark", [None, np.nan, "NA", "NaT"])
-def test_marks_of_missing_values_in_objects_are_read(mark):
+def test_missing_value_markers_in_objects_are_read(mark):
     pandas = pytest.importorskip("pandas")
     mark = getattr(pandas, mark) if isinstance(mark, str) else mark
     X = np.array([[1.0, mark], [2.0, 3.0]] * 6, dtype=object)
@@ -248,16 +248,16 @@ BAD_BASES = [
     ({"order": 3}, "order=3 "),
     ({"order": [(0, 2)]}, r"\(0, 2\)"),
     ({"order": [(1, 1)]}, r"\(1, 1\)"),
-    ({"order": [()]}, r"\(\)"),
+    ({"order": [()]}, r"\[\(\)\]"),
     ({"order": []}, r"order.* \[\]"),
     ({"order": [0, 1]}, "order.*0, 1"),
-    ({"base": [12]}, "12"),
+    ({"base": [12]}, "Element 12 "),
     ({"base": [(0, 1), (0, 4)]}, r"\[0, 4\]"),
-    ({"base": [0.5]}, "indices"),
+    ({"base": [0.5]}, "Elements .*float64"),
     ({"base": np.ones((4, 3), bool)}, r"\(4, 3\)"),
-    ({"base": [0]}, "bottom"),
+    ({"base": [0]}, "base .*bottom"),
     ({"poset": (3, 4)}, "poset"),
-    ({"poset": CHAIN}, "4"),
+    ({"poset": CHAIN}, "poset=.* 4 "),
     ({"offset": -1e-9}, "offset"),
     ({"tol": 0}, "tol"),
     ({"max_iter": 0}, "max_iter"),
@@ -285,7 +285,7 @@ def test_orders_of_a_general_poset_have_no_modes(make):
 def test_relations_without_a_bottom_or_with_a_cycle_are_rejected():
     with pytest.raises(ValueError):
         Poset.from_relations(3, [(0, 2), (1, 2)])
-    with pytest.raises(ValueError, match="cycle"):
+    with pytest.raises(ValueError, match=r"\[1, 2, 3\]"):
         Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
 
 
@@ -371,7 +371,9 @@ def test_unknown_parameters_are_rejected(make):
     ],
 )
 def test_parameters_of_a_string_are_rejected_with_the_object(make, name, advice):
-    with pytest.raises(ValueError, match=name.split("__")[-1]) as error:
+    with pytest.raises(
+        ValueError, match=f"^{'__'.join(name.split('__')[-2:])} "
+    ) as error:
         make().set_params(**{name: 1})
     assert advice in str(error.value)
 
@@ -405,12 +407,12 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
     ("y", "message"),
     [
         (None, "y is None.*PNLAugmenter"),
-        (np.zeros(12, int), "classes.*1.*PNLAugmenter|[Oo]ne class|1 class"),
+        (np.zeros(12, int), "'y' .* 1 class"),
         (np.linspace(0, 1, 12), "PNLRegressionSampler"),
         (positive(12, 2), r"y .*\(12, 2\).*PNLRegressionSampler"),
         (np.arange(24).reshape(12, 2) % 5, r"y .*\(12, 2\)"),
-        (SEVERAL, "y "),
-        (np.arange(12) * 1j, "y "),
+        (SEVERAL, r"y .*\(12, 3\)"),
+        (np.arange(12) * 1j, "y .*complex128"),
         ([[0], [0, 1]] * 6, "y .* row 1 "),
         (["a", None] * 6, "y .* row 1"),
     ],
@@ -426,7 +428,7 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
         "NaN",
     ],
 )
-def test_targets_that_are_no_classes_are_rejected(y, message):
+def test_targets_that_are_not_classes_are_rejected(y, message):
     with pytest.raises(ValueError, match=message):
         PNLSampler().fit_resample(positive(12, 5), y)
 
@@ -453,7 +455,7 @@ def table(X):
 
 MISTAKES = [
     (lambda X, y: PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y),
-     "class"),
+     r"sampling_strategy.*\{2\}"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
      "totals .*'rent'"),
     (lambda X, y: PNLSampler().fit_resample(y, X[["rent", "income"]].to_numpy()),
@@ -465,7 +467,7 @@ MISTAKES = [
     (lambda X, y: drawn(X, totals={"city": 9}), "'city'"),
     (lambda X, y: drawn(X, infeasible="skip"), "'skip'"),
     (lambda X, y: drawn(X, constraints=LinearConstraint([[1, 1]], 0, 1)),
-     "4 finite coefficients"),
+     "Constraint 0 .* 2 columns"),
     (lambda X, y: drawn(X[["rent"]].to_numpy(),
                         constraints=ColumnConstraint(7, equal=1)),
      "Constraint 0 .* 7"),
@@ -475,10 +477,10 @@ MISTAKES = [
     (lambda X, y: drawn(X[["rent"]], constraints=ColumnConstraint("rent", equal=99)),
      "Row 0 .*99"),
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
-        csr_array(np.ones((9, 2)))), "All columns"),
+        csr_array(np.ones((9, 2)))), "RandomOverSampler"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
         np.array([[1, 2j], [2, 3]], object)), "^Column 1 "),
-    (lambda X, y: find_equalities(X[["city"]]), "All columns"),
+    (lambda X, y: find_equalities(X[["city"]]), "RandomOverSampler"),
     (lambda X, y: ColumnConstraint({"a": "b"}, equal=5), "'a': 'b'"),
     (lambda X, y: ColumnConstraint("a", lower="Ulm"), "^lower="),
     (lambda X, y: ColumnConstraint("a", lower=[[1], [2, 3]]), "^lower="),
@@ -497,12 +499,13 @@ MISTAKES = [
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
      r"Margin \(0,\) "),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
-        {(7,): [[1, 2, 3]]}), "7"),
+        {(7,): [[1, 2, 3]]}), "tables .* 7,"),
     (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),
                          extrapolation=0.1), "^Row 0 .*99"),
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' "),
-    (lambda X, y: LogLinearModel().fit(-positive()), "Negative values"),
-    (lambda X, y: compare_samples(X[[]], X[[]]), "X "),
+    (lambda X, y: LogLinearModel().fit(-positive()),
+     r"LogLinearModel.* row 0, cell \(0, 0\)"),
+    (lambda X, y: compare_samples(X[[]], X[[]]), r"X .*\(0,\)"),
     (lambda X, y: compare_samples(X[["rent"]], X[["city"]].to_numpy()),
      "Column 0 of X_new"),
     (lambda X, y: ManyBodyImputer().fit(X[["rent"]].replace(X["rent"][3], np.inf)),
@@ -515,7 +518,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("mistake", "name"), MISTAKES, ids=[m for _, m in MISTAKES])
-def test_messages_name_the_mistake(mistake, name):
+def test_messages_name_the_argument_or_column(mistake, name):
     with pytest.raises((TypeError, ValueError), match=name):
         mistake(*people())
 
@@ -528,7 +531,7 @@ def test_errors_of_new_rows_survive_a_pickle():
         lambda: adjust(X, wanted, extrapolation=0),
         lambda: drawn(X, constraints=wanted),
     ):
-        with pytest.raises(ValueError, match="[Rr]ow 0") as error:
+        with pytest.raises(ValueError, match="Row 0 .*rent") as error:
             call()
         assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
@@ -615,7 +618,7 @@ def test_columns_of_lists_and_vectors_are_rejected(cell):
 def test_a_list_of_texts_is_rejected(as_given):
     texts = as_given(["a text", "another"] * 10)
     for estimator in (PNLAugmenter(), ManyBodyProjector(1)):
-        with pytest.raises(ValueError, match="X .*20 strings"):
+        with pytest.raises(ValueError, match="X .* 20 .*'a text'"):
             estimator.fit(texts)
 
 
@@ -629,7 +632,7 @@ def test_ranges_that_overflow_are_rejected_with_the_name_of_the_column():
 def test_complex_columns_of_a_frame_are_rejected():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": np.arange(9.0), "b": 1j * np.arange(9.0)})
-    with pytest.raises(ValueError, match="X "):
+    with pytest.raises(ValueError, match="X .*complex"):
         ManyBodyProjector(1).fit(X)
 
 
@@ -642,7 +645,7 @@ def test_the_remedies_for_negative_rows_help():
         BackwardProjector(1).fit(X)
 
 
-def test_tables_of_counts_are_not_sent_to_an_imputer_of_columns():
+def test_simple_imputer_is_not_suggested_for_tables_of_counts():
     counts = np.array([[[1.0, np.nan], [2.0, 3.0]]])
     with pytest.raises(ValueError, match="reference=") as caught:
         LogLinearModel().fit(counts)
@@ -693,6 +696,20 @@ MESSAGES = [
      "X has 4 rows, but y has 2 values. Pass one value per row."),
     (lambda: PNLSampler().fit_resample(TINY, [0, 0, 1, 1], groups=[1]),
      "groups must have the shape (4,), with one group per row; got (1,)."),
+    (lambda: PNLSampler().fit_resample(TINY, np.eye(4, 2)[:, [0, 0]]),
+     "y must have one class per row; got the shape (4, 2). Multilabel and multioutput "
+     "targets are not supported. Pass one column, for example y[:, 0], or encode each "
+     "combination of labels as a class. For several numeric targets, use "
+     "PNLRegressionSampler."),
+    (lambda: PNLAugmenter().fit(np.ma.masked_array(TINY, TINY > 0)),
+     "X is a masked array. Fill the masked cells first, with NaN if missing values are "
+     "allowed, or drop the rows."),
+    (lambda: ManyBodyProjector(3).fit(np.ones((4, 3, 3))),
+     "order=3 is outside 1 to 2: a tensor of 2 modes has interactions of 1 to 2 "
+     "modes."),
+    (lambda: PNLAugmenter().fit(TINY).sample(1, constraints="a > 1"),
+     "Constraint 0 must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
+     "for example ColumnConstraint('age', lower=30); got 'a > 1'."),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The examples run as they are; those on data from elsewhere where it is."""
+"""The examples run; examples with external data run if the data are available."""
 
 import multiprocessing
 import os

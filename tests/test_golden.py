@@ -1,4 +1,4 @@
-"""Rows are those of the last version, unless a change of them is meant."""
+"""New rows agree with the golden rows of the last version."""
 
 import json
 
@@ -36,7 +36,7 @@ def differ(found, golden):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
-def test_rows_are_as_they_were(recipe, seed):
+def test_rows_agree_with_golden_rows(recipe, seed):
     golden = GOLDEN[recipe.__name__][seed]
     found = recipe(seed)
     assert_array_equal(found.pop("parents"), golden["parents"])
@@ -48,5 +48,5 @@ def test_rows_are_as_they_were(recipe, seed):
         assert_allclose(values, golden[name], rtol=SHARE)
 
 
-def test_all_that_is_kept_is_compared():
+def test_all_golden_rows_are_compared():
     assert set(GOLDEN) == {recipe.__name__ for recipe in RECIPES}

@@ -1,4 +1,4 @@
-"""Work that is interrupted anywhere leaves what there was before."""
+"""Interrupted calls do not change the state of an estimator."""
 
 import copy
 import sys
@@ -97,7 +97,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_a_fit_that_is_interrupted_leaves_the_old_one_or_none(name):
+def test_an_interrupted_fit_preserves_the_previous_state(name):
     estimator, fit = FITS[name]
     every = stages(lambda: fit(estimator))
     assert every
@@ -115,7 +115,7 @@ def test_a_fit_that_is_interrupted_leaves_the_old_one_or_none(name):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_sampling_that_is_interrupted_changes_nothing(name):
+def test_interrupted_sampling_does_not_change_the_estimator(name):
     sample, unused = SAMPLES[name], PNLAugmenter().fit(X)
     # Copies are made by functions of the package too.
     copies = iter([copy.deepcopy(unused) for _ in range(2)])

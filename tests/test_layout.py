@@ -1,4 +1,4 @@
-"""The direction of the imports, read from the sources, and the public names."""
+"""The direction of the imports, and the public names."""
 
 import ast
 import subprocess
@@ -73,7 +73,7 @@ def libraries(name):
 
 
 @pytest.mark.parametrize("name", in_part("geometry"))
-def test_geometry_is_a_leaf_of_numpy_and_scipy(name):
+def test_geometry_imports_only_numpy_and_scipy(name):
     ours = {each for each in IMPORTS[name] & MODULES if part_of(each) != "geometry"}
     assert ours <= {"sklearn_pnl._utils.masked", "sklearn_pnl._utils.arrays"}
     others = libraries(name) - set(sys.stdlib_module_names)
@@ -103,16 +103,16 @@ ORDER = [
 ]
 
 
-def test_the_order_names_every_part():
+def test_the_import_order_contains_every_part():
     assert sorted(ORDER) == sorted({part_of(name) for name in MODULES} - {""})
 
 
 @pytest.mark.parametrize("part", ORDER)
-def test_parts_import_what_is_below_them(part):
+def test_parts_import_only_preceding_parts(part):
     assert imported_parts(part) <= set(ORDER[: ORDER.index(part)])
 
 
-def test_the_top_is_small():
+def test_the_top_level_is_small():
     top = {path.stem for path in ROOT.glob("*.py")} - {"__init__"}
     assert len(top) <= 12
     assert len(sklearn_pnl.__all__) <= 13
@@ -140,7 +140,7 @@ def test_there_are_no_cycles():
         left = {name: imported for name, imported in left.items() if name not in free}
 
 
-def test_samplers_alone_need_imbalanced_learn():
+def test_only_samplers_import_imbalanced_learn():
     assert {name for name in MODULES if "imblearn" in libraries(name)} <= SAMPLERS
     for name in MODULES - {"sklearn_pnl"} - SAMPLERS:
         assert not SAMPLERS & IMPORTS[name], name

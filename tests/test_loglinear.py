@@ -1,4 +1,4 @@
-"""LogLinearModel: one model of the sum of the rows, its score."""
+"""LogLinearModel: the model of the summed rows and its score."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_search_over_orders_chooses_the_model(seed):
     assert np.argmax(own) == len(orders) - 1
 
 
-def test_counts_where_none_were_have_no_likelihood():
+def test_counts_in_impossible_cells_have_zero_likelihood():
     rows = np.array([[[5, 0], [3, 4]]])
     model = LogLinearModel(2).fit(rows)
     assert model.score([[[1, 1], [1, 1]]]) == -np.inf
@@ -90,7 +90,7 @@ def test_counts_where_none_were_have_no_likelihood():
     )
 
 
-def test_cells_that_cannot_occur_are_left_out_everywhere():
+def test_structural_zeros_are_excluded_everywhere():
     rows, can = strata(0), np.ones(SHAPE, bool)
     can[1, 2] = False
     rows = rows * can
@@ -111,7 +111,7 @@ def test_cells_that_cannot_occur_are_left_out_everywhere():
         model.fit(rows + 1)
 
 
-def test_frames_of_parameters_and_cells():
+def test_parameters_and_cells_can_be_converted_to_frames():
     pytest.importorskip("pandas")
     model = LogLinearModel(1).fit(strata(0))
     frame = model.to_frame()
@@ -129,7 +129,7 @@ def test_frames_of_parameters_and_cells():
         model.to_frame("mode")
 
 
-def test_rows_that_are_no_counts_are_refused():
+def test_rows_that_are_not_counts_are_rejected():
     for counts in ([[1, -1]], [[1, np.nan]], [[0, 0], [0, 0]]):
         with pytest.raises(ValueError):
             LogLinearModel().fit(counts)
@@ -140,7 +140,7 @@ def test_rows_that_are_no_counts_are_refused():
         LogLinearModel(poset=added).fit([[1, 2]])
 
 
-def test_a_table_in_place_of_rows_is_told():
+def test_a_single_table_raises_a_warning():
     table = strata(0).sum(axis=0)[0]
     with pytest.warns(UserWarning, match=r"fit\(X\[None\]"):
         assert LogLinearModel().fit(table).statistics_.dof == 0
@@ -148,7 +148,7 @@ def test_a_table_in_place_of_rows_is_told():
 
 
 @pytest.mark.parametrize("n_rows", [1, 3])
-def test_shares_are_no_counts(n_rows):
+def test_shares_instead_of_counts_raise_a_warning(n_rows):
     shares = strata(0, n_rows) / strata(0, n_rows).sum(axis=(1, 2, 3), keepdims=True)
     with pytest.warns(UserWarning, match="shares and not counts. The.*number of cases"):
         LogLinearModel().fit(shares)

@@ -1,9 +1,9 @@
-"""Everything that can be set acts, or is refused by name.
+"""Every public parameter has an effect or is rejected by name.
 
-Each parameter of each public estimator gets other values on each path: kinds of rows,
-methods, ways to draw. Each must change the result, or be refused by an error that names
-the parameter. The same for parameters of methods and public functions that have
-defaults. ``idle`` of a case is what need not, each with its reason.
+Each parameter of each public estimator, method and function gets other values, for
+tables and images and for each method and draw. Each value must change the result, or
+raise an error that names the parameter. ``idle`` lists the exceptions of a case, each
+with its reason.
 """
 
 import inspect
@@ -193,7 +193,7 @@ for kind, rows, less, idle in (
             **whole if name.startswith("whole") else {},
         )  # fmt: skip
 estimator(
-    "regression, asked",
+    "regression, requested",
     clone(REGRESSOR).set_params(totals={0: 170.0}),
     resampled(TABLE, TABLE["sum"]),
     REGRESSION | {"totals": [None], "n_samples": [1.1]},
@@ -598,7 +598,7 @@ ENTRIES = [(key, name) for key, case in CASES.items() for name in case.current]
 
 
 @pytest.mark.parametrize("key, name", ENTRIES)
-def test_parameters_act_or_are_refused(key, name):
+def test_parameters_have_an_effect_or_are_rejected(key, name):
     case, before = CASES[key], outcome_of(key)
     assert isinstance(before, str), before
     names = [name, *case.given, *["must be"] * (name in ("strict", "infeasible"))]
@@ -625,7 +625,7 @@ METHODS = ["auto", "codes", "paper", "lines", pnl.Codes(), pnl.Codes(1), pnl.Lin
 @pytest.mark.parametrize("rows", [TABLE, IMAGES], ids=["table", "images"])
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize("key", MAKES_ROWS)
-def test_an_order_acts_or_is_refused_for_every_method(key, method, rows):
+def test_order_has_an_effect_or_is_rejected_for_every_method(key, method, rows):
     estimator, use = MAKES_ROWS[key]
     one = clone(estimator).set_params(method=method, order=2)
     if method not in ("auto", "codes", "paper"):
@@ -647,7 +647,7 @@ def own(one):
     return inspect.unwrap(getattr(one, "__func__", one))
 
 
-def test_all_that_is_public_has_a_case():
+def test_every_public_parameter_has_a_case():
     called = {own(case.of) for case in CASES.values()}
     # Between a method and those who call it.
     called |= {own(pnl.Lines.fit), own(pnl.Codes.fit)}

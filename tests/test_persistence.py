@@ -1,4 +1,4 @@
-"""Copies of estimators, on disk and in memory, do what the originals do."""
+"""Copied, pickled and stored estimators give the results of the original."""
 
 import copy
 import io
@@ -110,7 +110,7 @@ COPIES = {
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("used", [False, True])
-def test_copies_do_what_the_original_does(name, way, used):
+def test_copies_give_the_same_results(name, way, used):
     estimator, use = fit(name), CASES[name][2]
     expected = wanted(name)
     if used:
@@ -126,7 +126,7 @@ def test_copies_do_what_the_original_does(name, way, used):
 # takes what another thread sees then for a use of `delayed` by itself.
 @pytest.mark.filterwarnings("ignore:.*delayed. should be used with:UserWarning")
 @pytest.mark.parametrize("name", CASES)
-def test_eight_threads_get_what_one_gets(name):
+def test_eight_threads_get_the_same_results(name):
     use = CASES[name][2]
     expected = wanted(name)
     # One that nobody has used: what it keeps for later is made by many at once.
@@ -148,7 +148,7 @@ def may_be_trusted(kind):
 
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_skops_writes_and_reads_them(name, used):
+def test_skops_can_save_and_load_estimators(name, used):
     skops = pytest.importorskip("skops.io", reason="skops is missing")
     estimator, use = fit(name), CASES[name][2]
     expected = wanted(name)

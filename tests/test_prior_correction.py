@@ -1,4 +1,4 @@
-"""A sampler, a classifier, and the prior of the data."""
+"""PriorCorrectedClassifier: probabilities, weights and invalid parts."""
 
 from inspect import signature
 
@@ -137,7 +137,7 @@ def cells(seed, n=197, n_classes=3):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_densities_that_are_kept_give_the_posterior_exactly(seed):
+def test_corrected_probabilities_equal_the_exact_posterior(seed):
     # Elkan 2001, theorem 2; Saerens et al. 2002, equation 2.4.
     X, y = cells(seed)
     times = {"a": 1, "b": 7, "c": 3}
@@ -155,7 +155,7 @@ def test_densities_that_are_kept_give_the_posterior_exactly(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_weights_take_the_place_of_counts(seed):
+def test_sample_weight_replaces_counts_in_the_prior(seed):
     X, y = cells(seed)
     weights = np.random.default_rng(seed).gamma(1.0, size=len(y))
     exact = CellClassifier().fit(X, y, weights)
@@ -181,7 +181,7 @@ def test_weights_take_the_place_of_counts(seed):
         (WeightedCopies({0: 1, 1: 3}), KNeighborsClassifier()),
     ],
 )
-def test_parts_that_would_ignore_weights_are_refused(sampler, learner):
+def test_parts_that_ignore_sample_weight_are_rejected(sampler, learner):
     X, y = uneven()
     model = PriorCorrectedClassifier(sampler, learner)
     with pytest.raises(TypeError):
@@ -213,7 +213,7 @@ def uneven(seed=0, n=400, **params):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("sampler", [PNLSampler, SMOTE, RandomUnderSampler])
-def test_ranks_stay_and_probabilities_get_better(sampler, seed):
+def test_ranks_are_unchanged_and_probabilities_improve(sampler, seed):
     X, y = uneven(seed, 1000)
     X, X_test, y, y_test = X[:500], X[500:], y[:500], y[500:]
     sampler, learner = sampler(random_state=seed), LogisticRegression(max_iter=1000)
@@ -272,7 +272,7 @@ def test_a_class_without_rows_after_sampling_has_no_probability():
 # --- among others ---------------------------------------------------------------
 
 
-def test_tags_are_those_of_both_parts():
+def test_tags_combine_sampler_and_estimator():
     both = PriorCorrectedClassifier(PNLSampler(), LogisticRegression(max_iter=1000))
     assert get_tags(both).input_tags.sparse
     assert not get_tags(both.set_params(estimator=GaussianNB())).input_tags.sparse
@@ -288,13 +288,13 @@ def test_tags_are_those_of_both_parts():
 # --- what is refused ------------------------------------------------------------
 
 
-def test_parts_of_the_wrong_kind_are_refused():
+def test_parts_of_invalid_type_are_rejected():
     X, y = uneven()
     for sampler, learner, wrong in (
         (GaussianNB(), LogisticRegression(max_iter=1000), "'sampler'"),
         (PNLSampler(), LinearSVC(), "'estimator'"),
     ):
-        with pytest.raises(ValueError, match=f"The {wrong} parameter"):
+        with pytest.raises(ValueError, match=f"{wrong} parameter"):
             PriorCorrectedClassifier(sampler, learner).fit(X, y)
     with pytest.raises(ValueError):
         PriorCorrectedClassifier(PNLSampler(), GaussianNB(), decision="fair").fit(X, y)
@@ -304,7 +304,7 @@ def test_parts_of_the_wrong_kind_are_refused():
         clone(CORRECTED[0]).fit(X, X[:, 0])
 
 
-def test_samplers_that_change_columns_are_refused():
+def test_samplers_that_change_columns_are_rejected():
     """The classifier would learn columns that rows asked about do not have."""
     X, y = uneven()
     steps = make_sampling_pipeline(StandardScaler(), PNLSampler(random_state=0))
@@ -315,7 +315,7 @@ def test_samplers_that_change_columns_are_refused():
 
 
 @pytest.mark.parametrize("wrap", [lambda learner: learner, make_pipeline])
-def test_weights_of_classes_are_refused(wrap):
+def test_class_weight_is_rejected(wrap):
     X, y = uneven()
     for weight in ("balanced", {0: 1, 1: 5}):
         learner = wrap(LogisticRegression(class_weight=weight, max_iter=1000))

@@ -1,7 +1,7 @@
-"""Properties that hold for all rows, shown on rows that nobody chose.
+"""Properties that hold for all rows, tested on random rows.
 
-The profile "ci" takes the same few cases each time; ``--hypothesis-profile=deep`` takes
-other ones, 700 of each.
+The profile "ci" runs the same few cases each time; ``--hypothesis-profile=deep`` runs
+700 random cases of each test.
 """
 
 import pickle
@@ -122,7 +122,7 @@ def posets(draw):
 
 
 @given(posets(), seeds)
-def test_transforms_and_coordinates_there_and_back(poset, seed):
+def test_transforms_and_coordinates_round_trip(poset, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, 3, *poset.shape))
     assert_allclose(poset.moebius(poset.zeta(x)), x, atol=1e-9)
@@ -135,7 +135,7 @@ def test_transforms_and_coordinates_there_and_back(poset, seed):
 
 
 @given(posets(), seeds, st.floats(0, 1))
-def test_mixed_coordinates_decide_one_distribution(poset, seed, share):
+def test_mixed_coordinates_determine_one_distribution(poset, seed, share):
     rng = np.random.default_rng(seed)
     target, reference = (random_prob(rng, poset.shape) for _ in range(2))
     matched = rng.random(poset.shape) < share
@@ -160,7 +160,7 @@ def test_mixed_coordinates_decide_one_distribution(poset, seed, share):
 
 
 @given(tables(), recipes(), seeds)
-def test_new_rows_are_finite_in_range_and_of_one_seed(X, params, seed):
+def test_new_rows_are_finite_in_range_and_reproducible(X, params, seed):
     augmenter = fitted(X, **params)
     rows, parents = augmenter.sample(20, seed, return_parents=True)
     assert rows.shape == (20, X.shape[1])
@@ -186,7 +186,7 @@ def test_without_noise_new_rows_lie_between_their_parents(X, params, seed):
 
 
 @given(tables(rows=(40, 80), columns=(2, 5), units=2), recipes(), seeds)
-def test_equalities_and_one_hots_are_kept_and_found(X, params, seed):
+def test_equalities_and_one_hot_columns_are_found_and_hold(X, params, seed):
     rng = np.random.default_rng(seed)
     weights = rng.choice([1.0, -1.0, 2.0], X.shape[1])
     runs = np.eye(3)[rng.integers(0, 3, len(X))]
@@ -210,7 +210,7 @@ def test_equalities_and_one_hots_are_kept_and_found(X, params, seed):
     tables(rows=(4, 40), columns=(2, 5), units=2, kinds=("skewed", "whole", "few")),
     seeds,
 )
-def test_orders_are_kept(X, seed):
+def test_orders_hold(X, seed):
     X = np.cumsum(np.abs(X), axis=1)
     # Two-valued columns count as 0 and 1.
     assume(all(len(np.unique(column)) > 2 for column in X.T))
@@ -223,7 +223,7 @@ def test_orders_are_kept(X, seed):
 
 
 @given(tables(kinds=("skewed", "few", "flags", "empty")), recipes(lines=True), seeds)
-def test_zeros_of_both_parents_stay_where_cells_are_free(X, params, seed):
+def test_zeros_of_both_parents_are_preserved(X, params, seed):
     params["method"] = Lines()
     params["equalities"] = None
     rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
@@ -231,7 +231,7 @@ def test_zeros_of_both_parents_stay_where_cells_are_free(X, params, seed):
 
 
 @given(tables(kinds=("whole", "flags")), recipes(), seeds)
-def test_whole_numbers_stay_whole_and_in_range(X, params, seed):
+def test_integers_stay_integers_in_range(X, params, seed):
     assume(np.abs(X).max() < 2**30)
     X = np.rint(X).astype(np.int32)
     rows = fitted(X, **params).sample(20, seed)
@@ -240,21 +240,21 @@ def test_whole_numbers_stay_whole_and_in_range(X, params, seed):
 
 
 @given(tables(rows=(4, 30), units=3), recipes(), seeds)
-def test_constraints_that_real_rows_meet_are_met(X, params, seed):
+def test_constraints_that_real_rows_satisfy_are_satisfied(X, params, seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(X.shape[1]))
     params["equalities"] = None
-    asked = float(rng.choice(X[:, k]))
-    constraint = ColumnConstraint(k, equal=asked)
+    requested = float(rng.choice(X[:, k]))
+    constraint = ColumnConstraint(k, equal=requested)
     with warnings.catch_warnings():
         # An order of a few rows may leave no room: what is asked goes first.
         warnings.filterwarnings("ignore", ".* rows? miss", ConvergenceWarning)
         rows = fitted(X, **params).sample(8, seed, constraints=constraint)
-    assert_allclose(rows[:, k], asked, atol=1e-9 * ranges(X)[k], rtol=1e-12)
+    assert_allclose(rows[:, k], requested, atol=1e-9 * ranges(X)[k], rtol=1e-12)
 
 
 @given(tables(rows=(3, 25), units=2), recipes(), seeds)
-def test_categories_go_together_as_in_a_parent(X, params, seed):
+def test_combinations_of_categories_are_those_of_a_parent(X, params, seed):
     rng = np.random.default_rng(seed)
     labels = rng.choice(["a", "b", "c", "d"], size=(len(X), 2)).astype(object)
     table = np.column_stack([labels[:, 0], X.astype(object), labels[:, 1]])
@@ -294,7 +294,7 @@ def test_the_layout_of_memory_does_not_matter(X, params, seed, layout):
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "scipy"])
 @given(X=tables(), params=recipes(), seed=seeds)
-def test_containers_give_the_rows_of_arrays(library, X, params, seed):
+def test_containers_and_arrays_give_the_same_rows(library, X, params, seed):
     rows = fitted(X, **params).sample(20, seed)
     if library == "scipy":
         assert_array_equal(
@@ -312,7 +312,7 @@ def test_containers_give_the_rows_of_arrays(library, X, params, seed):
 
 
 @given(tables(rows=(3, 30)), recipes(), seeds)
-def test_batches_and_jobs_change_no_byte(X, params, seed):
+def test_batch_size_and_n_jobs_change_no_byte(X, params, seed):
     rows = fitted(X, **params).sample(60, seed)
     other = fitted(X, **params, n_jobs=2)
     assert other.sample(60, seed).tobytes() == rows.tobytes()
@@ -326,7 +326,7 @@ def test_batches_and_jobs_change_no_byte(X, params, seed):
     recipes(lines=True),
     seeds,
 )
-def test_columns_of_a_plain_table_have_no_order(X, params, seed):
+def test_results_do_not_depend_on_the_order_of_columns(X, params, seed):
     assume(len(np.unique(X, axis=0)) == len(X))
     order = np.random.default_rng(seed).permutation(X.shape[1])
     rows = fitted(X, **params).sample(20, seed)
@@ -337,7 +337,7 @@ def test_columns_of_a_plain_table_have_no_order(X, params, seed):
 
 # Whole numbers stay whole in the units that they come in.
 @given(tables(kinds=("normal", "skewed", "empty")), recipes(), seeds)
-def test_units_of_columns_do_not_matter(X, params, seed):
+def test_results_do_not_depend_on_the_units_of_columns(X, params, seed):
     params |= {"equalities": None, "value_support": None}
     # By powers of two nothing is rounded; orders are in the units given.
     units = 2.0 ** int(np.random.default_rng(seed).integers(-20, 20))
@@ -350,7 +350,7 @@ def test_units_of_columns_do_not_matter(X, params, seed):
 
 
 @pytest.mark.parametrize("start", range(0, 60, 10))
-def test_nothing_that_is_promised_is_broken_in_silence(start):
+def test_no_guarantee_is_violated_silently(start):
     pytest.importorskip("pandas")
     pytest.importorskip("polars")
     trials = [fuzz.trial(seed) for seed in range(start, start + 10)]

@@ -56,7 +56,7 @@ def test_modes_are_the_prime_factors_of_each_axis(row, params, tensor):
 
 
 @pytest.mark.parametrize("length", [1, 6, 17, 64, 97, 121])
-def test_padding_is_the_shortest_with_two_factors(length):
+def test_padding_is_the_shortest_length_with_two_factors(length):
     def fits(cells):
         return any(cells % divisor == 0 for divisor in range(2, cells))
 

@@ -1,4 +1,4 @@
-"""The over-sampler in imbalanced-learn's terms: what goes in, what comes out."""
+"""PNLSampler: the interface of imbalanced-learn, containers and parameters."""
 
 import pickle
 import warnings
@@ -74,7 +74,7 @@ def counts(y):
         pytest.param({0: 48, 1: 55}, {0: 48, 1: 55, 2: 20}, marks=ABOVE),
     ],
 )
-def test_every_strategy_gives_its_numbers_of_rows(strategy, expected):
+def test_every_strategy_gives_the_expected_counts(strategy, expected):
     X, y = table()
     X_new, y_new, sampler = resample(X, y, sampling_strategy=strategy)
     assert counts(y_new) == expected
@@ -92,7 +92,7 @@ def test_a_float_is_the_ratio_of_two_classes(ratio):
 
 
 @pytest.mark.parametrize("strategy", ["auto", "all"])
-def test_classes_of_one_size_come_back_as_they_are(strategy):
+def test_balanced_classes_are_unchanged(strategy):
     X, y = table(counts={0: 20, 1: 20})
     X_new, y_new, sampler = resample(X, y, sampling_strategy=strategy)
     assert_array_equal(X_new, X)
@@ -103,19 +103,19 @@ def test_classes_of_one_size_come_back_as_they_are(strategy):
 @pytest.mark.parametrize(
     ("params", "error", "remedy"),
     [
-        ({"sampling_strategy": {7: 50}}, ValueError, "not present"),
-        ({"sampling_strategy": {1: 5}}, ValueError, "greater or equal"),
-        ({"sampling_strategy": 0.01}, ValueError, "ratio"),
-        ({"constraints": {5: None}}, ValueError, "class 5"),
+        ({"sampling_strategy": {7: 50}}, ValueError, r"sampling_strategy.*\{7\}"),
+        ({"sampling_strategy": {1: 5}}, ValueError, "sampling_strategy.* 5 samples"),
+        ({"sampling_strategy": 0.01}, ValueError, "sampling_strategy.*ratio"),
+        ({"constraints": {5: None}}, ValueError, "constraints .*class 5"),
         ({"totals": {0: {0: 1.0}}}, ValueError, "totals .*class 0"),
         ({"draws": "smote"}, ValueError, "'draws' parameter"),
         ({"k_neighbors": 0}, ValueError, "'k_neighbors' parameter"),
         ({"extrapolation": -0.1}, ValueError, "'extrapolation' parameter"),
-        ({"order": 9}, ValueError, "order=9 is outside"),
+        ({"order": 9}, ValueError, "order=9 .* 1 to 2"),
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused_with_a_remedy(params, error, remedy):
+def test_invalid_parameters_are_rejected(params, error, remedy):
     X, y = table(counts={0: 40, 1: 12})
     with pytest.raises(error, match=remedy):
         resample(X, y, **params)
@@ -150,7 +150,7 @@ def test_parents_are_distinct_rows_of_the_class(seed, draws, n_parents):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mixed_rows_lie_between_the_parents_that_are_told(seed):
+def test_new_rows_lie_between_the_reported_parents(seed):
     X, y = table(seed)
     X_new, _, sampler = resample(X, y, method=Lines(noise=0))
     start, end = X[sampler.parent_indices_].transpose(1, 0, 2)
@@ -162,7 +162,7 @@ def test_mixed_rows_lie_between_the_parents_that_are_told(seed):
 
 
 @FEW_ROWS
-def test_parents_of_small_and_large_classes_stand_side_by_side():
+def test_parent_indices_are_padded_for_small_classes():
     X, y = table(counts={0: 30, 1: 3, 2: 12})
     for draws, missing in (("mixup", 0), ("kde", 2)):
         _, y_new, sampler = resample(X, y, draws=draws)
@@ -170,7 +170,7 @@ def test_parents_of_small_and_large_classes_stand_side_by_side():
         assert_array_equal(n_padded, np.where(y_new[len(y) :] == 1, missing, 0))
 
 
-def test_there_is_no_transform_and_no_selection_of_rows():
+def test_sampler_has_no_transform_and_no_sample_indices():
     sampler = resample(*table())[2]
     assert not hasattr(sampler, "transform")
     # imbalanced-learn gives that name to samplers that select rows.
@@ -197,14 +197,14 @@ def test_k_is_clipped_with_one_warning_that_names_the_class(n_rows, label):
 @pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
 def test_a_class_of_one_row_gives_copies_with_a_warning(params):
     X, y = table(counts={0: 30, 1: 1})
-    with pytest.warns(UserWarning, match="class 1 has only 1 "):
+    with pytest.warns(UserWarning, match="class 1 .* 1 row,"):
         X_new, _, sampler = resample(X, y, **params)
     assert X_new.shape == (60, 6)
     assert_allclose(X_new[31:], np.repeat(X[y == 1], 29, axis=0), rtol=1e-9)
     assert (sampler.parent_indices_ == np.flatnonzero(y == 1)).all()
 
 
-def test_auto_takes_as_many_neighbours_as_there_are_without_a_warning():
+def test_auto_k_neighbors_is_limited_without_a_warning():
     X, y = table(counts={0: 30, 1: 4})
     assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 3
     assert resample(X, y, draws="kde")[2].augmenters_[1].n_neighbors_ == 4
@@ -215,7 +215,7 @@ def test_auto_takes_as_many_neighbours_as_there_are_without_a_warning():
 
 
 @pytest.mark.parametrize("sizes", [(10, 10), (8, 12)])
-def test_rows_of_a_small_class_do_not_join_its_two_clusters(sizes):
+def test_new_rows_of_a_small_class_do_not_connect_its_clusters(sizes):
     away = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -231,7 +231,7 @@ def test_rows_of_a_small_class_do_not_join_its_two_clusters(sizes):
 # --- limits, constants, units -----------------------------------------------------
 
 
-def test_limits_and_equalities_are_those_of_all_classes():
+def test_bounds_and_equalities_are_computed_over_all_classes():
     X, y = table()
     total = np.column_stack([X, X.sum(axis=1)])
     sampler = resample(total, y)[2]
@@ -257,7 +257,7 @@ def test_constant_features_stay_constant(params):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_units_do_not_matter(seed):
+def test_results_do_not_depend_on_units(seed):
     X, y = table(seed)
     units, shift = 10.0 ** np.arange(-6, 6, 2), np.arange(6) * 3.0
     rows = resample(X, y)[0]
@@ -290,7 +290,7 @@ def test_the_same_seed_gives_the_same_bytes_for_all_jobs_and_memory(draws):
         assert resample(X, y, **params, random_state=1)[0].tobytes() != first.tobytes()
 
 
-def test_seeds_of_all_kinds_leave_the_global_state_alone():
+def test_random_states_do_not_change_the_global_state():
     X, y = table()
     state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
     for seed in (np.random.RandomState, np.random.default_rng):
@@ -301,7 +301,7 @@ def test_seeds_of_all_kinds_leave_the_global_state_alone():
     assert_array_equal(after["key"], state["key"])
 
 
-def test_a_sampler_gives_the_same_rows_twice_and_classes_have_their_own():
+def test_repeated_calls_are_equal_and_classes_have_different_rows():
     X, y = table(counts={0: 40, 1: 20, 2: 20})
     X[y == 2] = X[y == 1]
     sampler = PNLSampler(random_state=0)
@@ -311,7 +311,7 @@ def test_a_sampler_gives_the_same_rows_twice_and_classes_have_their_own():
     assert not np.isin(one, other).any()
 
 
-def test_a_sampler_is_an_augmenter_of_the_class():
+def test_new_rows_agree_with_an_augmenter_of_the_class():
     X, y = table(counts={0: 40, 1: 20})
     X[y == 0] = X[y == 0] * 0.5 + X[y == 1].mean(axis=0)
     names = set(PNLAugmenter().get_params())
@@ -341,7 +341,7 @@ def test_arrays_of_any_dimension_keep_their_shape(params, shape):
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i2", "u1", "u4", "bool"])
 @pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
-def test_types_are_kept_and_whole_numbers_rounded(params, dtype):
+def test_dtypes_are_preserved_and_integers_rounded(params, dtype):
     X, y = table()
     X = (X > 0 if dtype == "bool" else np.clip(X, 0, 100)).astype(dtype)
     X_new, _, _ = resample(X, y, **params)
@@ -355,7 +355,7 @@ def test_types_are_kept_and_whole_numbers_rounded(params, dtype):
     "container",
     [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.lil_array],
 )
-def test_sparse_rows_come_back_sparse(container):
+def test_sparse_rows_stay_sparse(container):
     X = np.random.default_rng(0).poisson(0.4, (60, 12)).astype(float)
     y = np.repeat([0, 1], [40, 20])
     X_new, _, _ = resample(container(X), y)
@@ -364,7 +364,7 @@ def test_sparse_rows_come_back_sparse(container):
     assert_array_equal(X_new.toarray(), resample(X, y)[0])
 
 
-def test_frames_keep_columns_types_index_kind_and_originals():
+def test_frames_preserve_columns_dtypes_index_and_original_rows():
     X, y = table()
     frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(
         count=np.arange(len(X)), flag=X[:, 0] > 0
@@ -393,7 +393,7 @@ def test_frames_keep_columns_types_index_kind_and_originals():
     ],
     ids=repr,
 )
-def test_labels_of_any_kind_come_back(labels):
+def test_labels_of_any_type_are_preserved(labels):
     X, y = table()
     given = pd.Series(labels)[y].reset_index(drop=True)
     X_new, y_new, _ = resample(X, given)
@@ -405,7 +405,7 @@ def test_labels_of_any_kind_come_back(labels):
 
 
 @pytest.mark.parametrize("dtype", [int, float, bool])
-def test_one_hot_targets_come_back_one_hot(dtype):
+def test_one_hot_targets_stay_one_hot(dtype):
     X, y = table()
     indicators = np.eye(3, dtype=dtype)[y]
     X_new, y_new, _ = resample(X, indicators)
@@ -418,7 +418,7 @@ def test_one_hot_targets_come_back_one_hot(dtype):
 @pytest.mark.parametrize(
     ("y", "remedy"),
     [
-        (np.zeros(60), "more than 1 class"),
+        (np.zeros(60), "'y' .* 1 class"),
         (np.repeat([0.0, np.nan], [50, 10]), "y .* row 50"),
         ([None] * 3 + ["a"] * 57, "y .* row 0"),
         (np.linspace(0, 1, 60), "PNLRegressionSampler"),
@@ -426,12 +426,12 @@ def test_one_hot_targets_come_back_one_hot(dtype):
         (np.array([0, "a"] * 30, dtype=object), "y.astype"),
         (
             np.eye(2, dtype=int)[[0] * 58 + [1]].tolist() + [[0, 0]],
-            "combination of labels",
+            r"y .*\(60, 2\)",
         ),
-        (np.zeros(59, int), "60 rows"),
+        (np.zeros(59, int), "60 .* y .*59"),
     ],
 )
-def test_targets_that_are_no_classes_are_refused_with_a_remedy(y, remedy):
+def test_targets_that_are_not_classes_are_rejected(y, remedy):
     y = np.array(y, dtype=object) if isinstance(y, list) and y[0] is None else y
     with pytest.raises(ValueError, match=remedy):
         PNLSampler().fit_resample(np.ones((60, 2)), y)
@@ -440,7 +440,7 @@ def test_targets_that_are_no_classes_are_refused_with_a_remedy(y, remedy):
 # --- groups, weights, routing -----------------------------------------------------
 
 
-def test_rows_are_mixed_within_groups_alone():
+def test_rows_are_mixed_only_within_groups():
     X, y = table(counts={0: 60, 1: 30})
     groups = np.random.default_rng(0).choice(["a", "b", "c"], 90)
     sampler = PNLSampler(random_state=0)
@@ -452,7 +452,7 @@ def test_rows_are_mixed_within_groups_alone():
     assert len(sampler.groups_) == len(X_new)
 
 
-def test_rows_are_seeds_as_often_as_they_weigh():
+def test_base_rows_are_chosen_in_proportion_to_sample_weight():
     X, y = table(counts={0: 40, 1: 10})
     weights = np.where(np.arange(50) % 3 == 0, 0.0, np.arange(50) + 1.0)
     sampler = PNLSampler(sampling_strategy={1: 20_010}, random_state=0)
@@ -471,13 +471,13 @@ def test_rows_are_seeds_as_often_as_they_weigh():
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ({"groups": [1, 2]}, "groups|bad input shape|1d array"),
+        ({"groups": [1, 2]}, "groups"),
         ({"sample_weight": -np.ones(52)}, "sample_weight"),
-        ({"sample_weight": np.zeros(52)}, "[Ww]eight"),
+        ({"sample_weight": np.zeros(52)}, "sample_weight"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
     ],
 )
-def test_groups_and_weights_that_do_not_fit_are_refused(given, remedy):
+def test_invalid_groups_and_sample_weight_are_rejected(given, remedy):
     X, y = table(counts={0: 40, 1: 12})
     with pytest.raises(ValueError, match=remedy):
         PNLSampler().fit_resample(X, y, **given)
@@ -501,7 +501,7 @@ def test_metadata_reach_the_sampler_in_a_pipeline():
 # --- parameters -------------------------------------------------------------------
 
 
-def test_parameters_are_those_of_the_augmenter_and_five_more():
+def test_parameters_extend_those_of_the_augmenter():
     ours, theirs = PNLSampler().get_params(), PNLAugmenter().get_params()
     more = {"sampling_strategy", "constraints", "totals", "random_state"}
     assert set(ours) == set(theirs) | more
@@ -535,7 +535,7 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
     ],
     ids=str,
 )
-def test_nested_parameters_reach_the_rows(params, name, value):
+def test_nested_parameters_have_an_effect(params, name, value):
     X, y = table(n_columns=12)
     sampler = PNLSampler(**in_method(params), random_state=0)
     before = sampler.fit_resample(X, y)[0]
@@ -573,7 +573,7 @@ def test_parameters_can_be_searched_in_a_pipeline(sampler, grid):
     assert len(search.cv_results_["params"]) == np.prod([len(v) for v in grid.values()])
 
 
-def test_the_method_that_ran_is_told():
+def test_method_attribute_is_the_fitted_method():
     X, y = table(n_columns=12)
     sampler = resample(np.abs(X), y, method="paper")[2]
     assert repr(sampler.method_) == repr(Codes.paper())
@@ -581,14 +581,14 @@ def test_the_method_that_ran_is_told():
     assert type(resample(X, y)[2].method_) is Lines
 
 
-def test_weights_of_rows_are_refused_where_a_density_is_drawn_from():
+def test_sample_weight_is_rejected_with_density_draws():
     X, y = table()
     sampler = PNLSampler(method=Codes(draws=GaussianMixture(2)), random_state=0)
-    with pytest.raises(ValueError, match="weights"):
+    with pytest.raises(ValueError, match="class 1: .*draws='mixup'"):
         sampler.fit_resample(X, y, sample_weight=np.ones(len(y)))
 
 
-def test_rows_must_be_positive_where_nothing_embeds_them():
+def test_positive_only_tag_depends_on_the_embedding():
     for method, positive_only in (("auto", False), (Codes(embedding=None), True)):
         tags = PNLSampler(method=method).__sklearn_tags__()
         assert tags.input_tags.positive_only is positive_only
@@ -614,7 +614,7 @@ class Refusing(TransformerMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_sampler_whose_second_class_fails_keeps_the_old_one(error):
+def test_a_failure_in_the_second_class_preserves_the_previous_fit(error):
     X, y = table()
     sampler = PNLSampler(method=Codes(embedding=Refusing(error)), random_state=0)
     broken = X.copy()
@@ -644,27 +644,27 @@ def test_samplers_can_be_pickled():
 # --- constraints and totals -------------------------------------------------------
 
 
-def test_constraints_in_words_are_told_the_form_to_write():
+def test_constraints_as_strings_are_rejected_with_a_remedy():
     X, y = table()
-    for asked in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
+    for requested in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
         with pytest.raises(ValueError, match="ColumnConstraint.*got '"):
-            resample(X, y, constraints=asked)
+            resample(X, y, constraints=requested)
 
 
-def test_constraints_are_for_all_classes_or_by_class():
+def test_constraints_apply_to_all_classes_or_by_class():
     X, y = table()
-    asked = ColumnConstraint({0: 1, 3: 1}, upper=1.0)
-    X_new, y_new, _ = resample(X, y, constraints=asked)
+    requested = ColumnConstraint({0: 1, 3: 1}, upper=1.0)
+    X_new, y_new, _ = resample(X, y, constraints=requested)
     new, labels = X_new[len(X) :], y_new[len(y) :]
     assert (new[:, 0] + new[:, 3] <= 1 + 1e-9).all()
-    X_new, _, sampler = resample(X, y, constraints={2: asked})
+    X_new, _, sampler = resample(X, y, constraints={2: requested})
     new = X_new[len(X) :]
     assert (new[labels == 2][:, [0, 3]].sum(axis=1) <= 1 + 1e-9).all()
     assert (new[labels == 1][:, [0, 3]].sum(axis=1) > 1).any()
     assert sampler.reports_ == {}
 
 
-def test_totals_are_of_the_new_rows_of_a_class():
+def test_totals_apply_to_the_new_rows_of_a_class():
     X, y = table()
     frame = pd.DataFrame(X, columns=[*"abcdef"])
     total = frame["a"][y == 1].mean() * 28 + 1
@@ -675,14 +675,14 @@ def test_totals_are_of_the_new_rows_of_a_class():
     assert_allclose(sampler.reports_[1].achieved[0], total, rtol=1e-9)
 
 
-def test_a_constraint_that_no_row_can_have_is_refused_with_what_it_reaches():
+def test_infeasible_constraints_are_rejected():
     X, y = table(counts={0: 30, 1: 10})
-    for asked in (
+    for requested in (
         ColumnConstraint(0, equal=1e6),
         ColumnConstraint({0: 1, 1: 1}, lower=1e6),
     ):
-        with pytest.raises(Infeasibility, match="cannot satisfy all"):
-            resample(X, y, constraints=asked)
+        with pytest.raises(Infeasibility, match="x0.* 1000000"):
+            resample(X, y, constraints=requested)
 
 
 # --- categories -------------------------------------------------------------------
@@ -717,7 +717,7 @@ def combinations(frame):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("draws", ["mixup", "kde", GaussianMixture(2)])
-def test_each_class_keeps_its_own_combinations(draws, seed):
+def test_combinations_of_categories_occur_in_the_same_class(draws, seed):
     X, y = mixed(seed), np.repeat([0, 1], [45, 15])
     X.loc[::7, "city"] = None
     X.loc[1::9, "grade"] = np.nan
@@ -732,14 +732,14 @@ def test_each_class_keeps_its_own_combinations(draws, seed):
     [CATEGORIES, [1, 3, 4], [4, 1, -2], [False, True, False, True, True]],
     ids=str,
 )
-def test_all_ways_to_name_categories_are_the_same(given):
+def test_categorical_features_by_name_index_and_mask_agree(given):
     X, y = mixed(), np.repeat([0, 1], [45, 15])
     auto = resample(X, y)[0]
     assert resample(X, y, categorical_features=given)[0].equals(auto)
     assert resample(X, y, categorical_features=np.array(given))[0].equals(auto)
 
 
-def test_numbers_are_categories_where_they_are_named():
+def test_numeric_columns_can_be_categorical_features():
     X = np.column_stack([np.random.default_rng(0).normal(size=60), [1, 5, 9] * 20])
     y = np.repeat([0, 1], [45, 15])
     new = resample(X, y, categorical_features=[1])[0]
@@ -758,25 +758,25 @@ def test_numbers_are_categories_where_they_are_named():
     [
         (["town"], "'town'"),
         ([5], "categorical_features .* 5"),
-        ([True, False], "boolean.* 5 .* 2"),
+        ([True, False], "boolean .* 5 .* 2"),
         (["city", "country"], "'grade'"),
         (None, "'city'"),
     ],
     ids=str,
 )
-def test_columns_that_do_not_fit_are_named(given, remedy):
+def test_invalid_categorical_features_are_named(given, remedy):
     with pytest.raises((IndexError, ValueError), match=remedy):
         resample(mixed(), np.repeat([0, 1], [45, 15]), categorical_features=given)
 
 
-def test_a_table_of_categories_alone_names_what_does_it():
+def test_a_table_of_only_categories_is_rejected():
     X = np.random.default_rng(0).choice(["a", "b", "c"], (40, 3)).astype(object)
     y = np.repeat([0, 1], [30, 10])
     with pytest.raises(ValueError, match="All columns"):
         resample(X, y, categorical_features=[0, 1, 2])
 
 
-def test_bagging_of_a_frame_takes_words_by_their_number():
+def test_bagging_of_a_frame_accepts_categorical_indices():
     X, y = table(n_columns=2)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(word=np.where(y, "u", "v"))
     encode = make_column_transformer((OneHotEncoder(), [2]))
@@ -791,7 +791,7 @@ def test_bagging_of_a_frame_takes_words_by_their_number():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_partners_mostly_share_categories(seed):
+def test_parents_mostly_share_categories(seed):
     X, y = mixed(seed, 200), np.repeat([0, 1], [120, 80])
     parents = resample(X, y)[2].parent_indices_
     kind = X["country"].to_numpy()
@@ -799,7 +799,7 @@ def test_partners_mostly_share_categories(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_hots_of_a_column_transformer_stay_one_hot(seed):
+def test_one_hot_columns_of_a_column_transformer_stay_one_hot(seed):
     # Also where one group decides another, as cities their countries.
     X, y = mixed(seed, n=200), np.repeat([0, 1], [150, 50])
     encoder = make_column_transformer(
@@ -832,7 +832,7 @@ def test_one_hots_of_a_column_transformer_stay_one_hot(seed):
     ],
     ids=str,
 )
-def test_foreign_embeddings_reshapers_and_orders(params):
+def test_custom_embeddings_reshapers_and_orders_give_valid_rows(params):
     X, y = table(n_columns=12)
     new, _, _ = resample(X, y, **params)
     assert np.isfinite(new).all()
@@ -842,9 +842,9 @@ def test_foreign_embeddings_reshapers_and_orders(params):
     assert again.tobytes() == new.tobytes()
 
 
-def test_negatives_without_an_embedding_are_refused_with_a_way_out():
+def test_negative_values_without_an_embedding_are_rejected():
     X, y = table()
-    with pytest.raises(ValueError, match="embedding"):
+    with pytest.raises(ValueError, match="embedding='minmax'"):
         resample(X, y, embedding=None, order=1)
 
 
@@ -860,7 +860,7 @@ def test_new_digits_are_recognised_as_their_class(params):
     assert learner.score(new[600:].reshape(-1, 64), labels[600:]) > 0.95
 
 
-def test_rows_help_a_learner_to_find_a_rare_class():
+def test_new_rows_improve_balanced_accuracy():
     X, y = make_classification(
         3000, 10, n_informative=5, weights=[0.97], flip_y=0, random_state=0
     )
@@ -872,14 +872,14 @@ def test_rows_help_a_learner_to_find_a_rare_class():
     assert scores[1].mean() > scores[0].mean() + 0.05
 
 
-def test_a_class_without_weight_is_refused():
+def test_a_class_without_sample_weight_is_rejected():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [45, 15])
     with np.errstate(invalid="ignore"), pytest.raises(ValueError):
         PNLSampler().fit_resample(X, y, sample_weight=1.0 - y)
 
 
 @pytest.mark.parametrize("method", ["lines", "codes"])
-def test_groups_of_one_row_each_are_warned_of(method):
+def test_groups_with_one_row_raise_a_warning(method):
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [45, 15])
     sampler = PNLSampler(method=method, random_state=0)
     with pytest.warns(UserWarning, match="class 1"):
@@ -889,8 +889,8 @@ def test_groups_of_one_row_each_are_warned_of(method):
 
 
 @pytest.mark.parametrize("totals", [None, {1: {0: 3.0}}])
-def test_a_class_whose_rows_have_no_weight_is_named(totals):
+def test_a_class_without_sample_weight_is_named(totals):
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.repeat([0, 1], [30, 10])
     sampler = PNLSampler(random_state=0, totals=totals)
-    with pytest.raises(ValueError, match="sample_weight"):
+    with pytest.raises(ValueError, match="sample_weight .*class 1"):
         sampler.fit_resample(X, y, sample_weight=1.0 - y)

@@ -1,4 +1,4 @@
-"""Sparse rows: the rows of dense tables, at the cost of the cells that are not 0."""
+"""Sparse rows give the results of dense rows, with memory for nonzero cells only."""
 
 import tracemalloc
 
@@ -59,14 +59,14 @@ SETTINGS = {
 
 @pytest.mark.parametrize("make", [*FORMS, untidy])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_sparse_rows_give_the_rows_of_dense_ones(make, name):
+def test_sparse_and_dense_rows_give_the_same_new_rows(make, name):
     X, params = words(), SETTINGS[name]
     assert_array_equal(drawn(make(X), **params).toarray(), drawn(X, **params))
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "support" not in name])
 @pytest.mark.parametrize("make", [sp.csr_matrix, untidy])
-def test_large_sparse_rows_give_them_too_without_relations(make, name, monkeypatch):
+def test_large_sparse_and_dense_rows_agree_without_relations(make, name, monkeypatch):
     X, params = words(), {"equalities": None} | SETTINGS[name]
     expected = drawn(X, **params)
     as_large(monkeypatch)
@@ -75,7 +75,7 @@ def test_large_sparse_rows_give_them_too_without_relations(make, name, monkeypat
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
 @pytest.mark.parametrize("is_large", [False, True])
-def test_types_of_sparse_rows_keep_their_values(dtype, is_large, monkeypatch):
+def test_dtypes_of_sparse_rows_are_preserved(dtype, is_large, monkeypatch):
     X = np.random.default_rng(0).poisson(0.4, (90, 30)).astype(dtype)
     expected = drawn(X, equalities=None)
     if is_large:
@@ -87,7 +87,7 @@ def test_types_of_sparse_rows_keep_their_values(dtype, is_large, monkeypatch):
         assert_array_equal(new.toarray(), expected)
 
 
-def test_relations_of_sparse_rows_are_those_of_dense_ones():
+def test_relations_of_sparse_and_dense_rows_agree():
     parts = np.random.default_rng(0).gamma(1.0, size=(80, 4))
     parts *= np.random.default_rng(1).uniform(size=parts.shape) < 0.5
     X = np.column_stack([np.zeros(80), parts, parts.sum(axis=1), parts[:, 0] / 2])
@@ -98,24 +98,24 @@ def test_relations_of_sparse_rows_are_those_of_dense_ones():
 
 @pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ColumnConstraint(0, equal=0.5),
         # Column 5 is 0 in all rows.
         LinearConstraint(np.eye(40)[[0, 5]].sum(axis=0)[None], 0.1, 0.4),
     ],
 )
-def test_constraints_on_sparse_rows(is_large, asked, monkeypatch):
+def test_constraints_hold_for_sparse_rows(is_large, requested, monkeypatch):
     X = words()
     if is_large:
         as_large(monkeypatch)
     augmenter = PNLAugmenter(value_support=None).fit(sp.csr_array(X))
-    new = augmenter.sample(30, 0, constraints=asked)
+    new = augmenter.sample(30, 0, constraints=requested)
     assert sp.issparse(new)
-    if isinstance(asked, ColumnConstraint):
+    if isinstance(requested, ColumnConstraint):
         np.testing.assert_allclose(new.toarray()[:, 0], 0.5)
     else:
-        values = new.toarray() @ asked.A[0]
+        values = new.toarray() @ requested.A[0]
         assert values.min() >= 0.1 - 1e-9
         assert values.max() <= 0.4 + 1e-9
     total = augmenter.sample(30, 0, totals={0: 6.0})
@@ -134,7 +134,7 @@ def test_batches_and_workers_give_the_same_large_sparse_rows(monkeypatch):
         assert_array_equal(sp.vstack(parts).toarray(), expected)
 
 
-def test_equalities_that_are_given_hold_in_large_sparse_rows(monkeypatch):
+def test_given_equalities_hold_in_large_sparse_rows(monkeypatch):
     as_large(monkeypatch)
     X = words()
     X[:, 1] = X[:, 0] + X[:, 2]
@@ -143,7 +143,7 @@ def test_equalities_that_are_given_hold_in_large_sparse_rows(monkeypatch):
     np.testing.assert_allclose(new[:, 0] + new[:, 2], new[:, 1], atol=1e-12)
 
 
-def test_copies_among_large_sparse_rows(monkeypatch):
+def test_large_sparse_rows_may_contain_copies(monkeypatch):
     as_large(monkeypatch)
     X = np.zeros((50, 6))
     X[30:, :2] = np.random.default_rng(0).uniform(size=(20, 2))
@@ -164,7 +164,7 @@ def test_many_binary_columns_of_sparse_rows_stay_binary():
     assert set(new.data) == {1.0}
 
 
-def test_memory_follows_the_cells_that_are_not_0():
+def test_memory_is_proportional_to_nonzero_cells():
     n, d, rng = 1_000, 2**20, np.random.default_rng(0)
     places = rng.integers(0, d, 50 * n), np.arange(0, 50 * n + 1, 50)
     X = sp.csr_matrix((rng.uniform(size=50 * n), *places), shape=(n, d))

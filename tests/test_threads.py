@@ -1,4 +1,4 @@
-"""The limit on BLAS threads: one for all that ask, given back by the last."""
+"""The limit on BLAS threads is shared and restored."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ def _set(n_threads):
             library.clear_controlling_thread(force=True)
 
 
-def test_limits_that_overlap_leave_what_there_was(three):
+def test_overlapping_limits_restore_the_previous_limit(three):
     # First in, first out: each on its own, the second would restore the first one's.
     first, second = one_blas_thread(), one_blas_thread()
     first.__enter__()
@@ -52,7 +52,7 @@ def test_limits_that_overlap_leave_what_there_was(three):
     assert blas_threads() == three
 
 
-def test_threads_of_python_share_one_limit(three):
+def test_python_threads_share_one_limit(three):
     barrier, seen = Barrier(4), []
 
     def work(number):
@@ -71,7 +71,7 @@ def test_threads_of_python_share_one_limit(three):
     assert blas_threads() == three
 
 
-def test_an_iterator_is_limited_while_it_works_and_not_between(three):
+def test_an_iterator_is_limited_only_while_it_runs(three):
     def steps():
         for _ in range(2):
             yield blas_threads()
@@ -104,9 +104,9 @@ FUNCTIONS = {
 DOORS = [f"{name}.{method}" for name, methods in METHODS.items() for method in methods]
 
 
-@pytest.mark.parametrize("door", [*DOORS, *FUNCTIONS])
-def test_a_call_limits_threads_once_from_its_start_to_its_end(door, monkeypatch):
-    name, _, method = door.partition(".")
+@pytest.mark.parametrize("function", [*DOORS, *FUNCTIONS])
+def test_a_call_limits_threads_once(function, monkeypatch):
+    name, _, method = function.partition(".")
     call = getattr(sklearn_pnl, name, None) or getattr(control, name)
     rows = X.reshape(20, 2, 2) if name == "LogLinearModel" else X
     arguments = (rows, Y) if "Sampler" in name else (rows,)
@@ -121,11 +121,11 @@ def test_a_call_limits_threads_once_from_its_start_to_its_end(door, monkeypatch)
             arguments = ()
     limits = []
     monkeypatch.setattr(threads, "_set_threads", lambda pools: limits.append(pools))
-    call(*arguments, **FUNCTIONS.get(door, {}))
+    call(*arguments, **FUNCTIONS.get(function, {}))
     assert len(limits) == 2
 
 
-def test_threads_leave_the_filters_of_warnings_as_they_are():
+def test_threads_do_not_change_warning_filters():
     # Of the whole process: a worker that sets them sets those of all threads.
     rows = np.random.default_rng(0).gamma(1.0, size=(3000, 4, 4, 4))
     before = list(warnings.filters)

@@ -1,4 +1,4 @@
-"""Public signatures say their types, and a type checker reads them so."""
+"""Public signatures have types that a type checker accepts."""
 
 import inspect
 import re
@@ -101,7 +101,7 @@ def test_every_parameter_and_result_has_a_type(name):
     assert signature.return_annotation is not signature.empty
 
 
-def test_types_are_announced():
+def test_the_package_has_a_py_typed_marker():
     assert (ROOT / "py.typed").exists()
 
 
@@ -127,11 +127,11 @@ def reported(tmp_path_factory):
     return [line for line in errors if line not in own], own
 
 
-def test_a_type_checker_finds_nothing_in_the_package(reported):
+def test_the_package_has_no_type_errors(reported):
     assert reported[0] == []
 
 
-def test_a_type_checker_finds_the_mistakes_of_users_and_no_others(reported):
+def test_type_checker_reports_exactly_the_wrong_calls(reported):
     lines = {int(re.search(r"program\.py:(\d+)", line)[1]) for line in reported[1]}
     wrong = {k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong" in line}
     assert lines == wrong, reported[1]

@@ -1,4 +1,4 @@
-"""Arguments of wrong kinds at every door: the error names the argument, or a column."""
+"""Arguments of invalid type are rejected with the name of the argument or column."""
 
 import re
 
@@ -109,22 +109,24 @@ def refused(call, argument, names):
 
 @pytest.mark.parametrize("kind", NO_ROWS)
 @pytest.mark.parametrize(
-    "name, door", [(name, door) for name in ARRAYS for door in ARRAYS[name]]
+    "name, function", [(name, function) for name in ARRAYS for function in ARRAYS[name]]
 )
-def test_what_is_no_array_is_refused_by_name(name, door, kind):
+def test_invalid_arrays_are_rejected_by_name(name, function, kind):
     if (name, kind) == ("X_test", "None"):
         pytest.skip("there may be no test rows")
-    if (door, kind) == ("calibrate", "words and numbers"):
+    if (function, kind) == ("calibrate", "words and numbers"):
         pytest.skip("the first column holds numbers")
     refused(
-        ARRAYS[name][door], NO_ROWS[kind], f"{name}|[Cc]olumn|[Cc]ell|[Rr]ow|0 holds no"
+        ARRAYS[name][function],
+        NO_ROWS[kind],
+        f"{name}|[Cc]olumn|[Cc]ell|[Rr]ow|0 holds no",
     )
 
 
 @pytest.mark.parametrize("kind", NO_TABLE)
-@pytest.mark.parametrize("door", TABLES)
-def test_what_is_no_table_is_refused_by_name(door, kind):
-    text = refused(TABLES[door], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
+@pytest.mark.parametrize("function", TABLES)
+def test_invalid_tables_are_rejected_by_name(function, kind):
+    text = refused(TABLES[function], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
     assert kind == "masked" or "masked" not in text
 
 
@@ -137,7 +139,7 @@ MEASURES = {
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_measures_with_imaginary_parts_are_refused(name):
+def test_complex_measures_are_rejected(name):
     refused(MEASURES[name], NO_ROWS["complex"], name)
 
 
@@ -156,7 +158,7 @@ SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))
         ),
     ],
 )
-def test_what_geometry_does_not_take_is_refused_by_name(name, call):
+def test_invalid_arguments_of_geometry_are_rejected_by_name(name, call):
     refused(lambda _: call(), None, name)
 
 
@@ -181,8 +183,8 @@ NO_VALUES = {k: NO_ROWS[k] for k in list(NO_ROWS)[:10] if k != "array without ax
 
 
 @pytest.mark.parametrize("kind", [*NO_LABELS, *NO_VALUES, "records", "nothing"])
-@pytest.mark.parametrize("door", ["sampler", "fit", "classifier"])
-def test_what_is_no_label_is_refused_by_name(door, kind):
+@pytest.mark.parametrize("function", ["sampler", "fit", "classifier"])
+def test_invalid_labels_are_rejected_by_name(function, kind):
     calls = {
         "sampler": lambda y: pnl.PNLSampler().fit_resample(ROWS, y),
         "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
@@ -191,14 +193,14 @@ def test_what_is_no_label_is_refused_by_name(door, kind):
     if kind == "bytes" and parse_version(sklearn.__version__) < parse_version("1.7"):
         pytest.skip("scikit-learn 1.6 takes them, with a FutureWarning")
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
-    text = refused(calls[door], y, "y|[Ll]abels?|[Tt]argets?|classes")
+    text = refused(calls[function], y, "y|[Ll]abels?|[Tt]argets?|classes")
     assert not re.search("inhomogeneous|not supported between|unhashable", text)
 
 
 @pytest.mark.parametrize(
     "kind", ["lists", "bytes", "dicts", "objects", "missing", *NO_VALUES, "nothing"]
 )
-def test_what_is_no_target_is_refused_by_name(kind):
+def test_invalid_targets_are_rejected_by_name(kind):
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
     refused(lambda y: pnl.PNLRegressionSampler().fit_resample(ROWS, y), y, "y")
 
@@ -219,8 +221,8 @@ NO_WEIGHTS = {
 
 
 @pytest.mark.parametrize("kind", [*NO_WEIGHTS, *NO_VALUES])
-@pytest.mark.parametrize("door", ["sampler", "classifier"])
-def test_what_is_no_weight_is_refused_by_name(door, kind):
+@pytest.mark.parametrize("function", ["sampler", "classifier"])
+def test_invalid_sample_weight_is_rejected_by_name(function, kind):
     calls = {
         "sampler": lambda w: pnl.PNLSampler().fit_resample(
             ROWS, LABELS, sample_weight=w
@@ -230,13 +232,13 @@ def test_what_is_no_weight_is_refused_by_name(door, kind):
     weights = NO_WEIGHTS.get(kind, NO_ROWS.get(kind))
     if kind == "None":
         return
-    refused(calls[door], weights, "sample_weight|[Ss]ample weights")
+    refused(calls[function], weights, "sample_weight|[Ss]ample weights")
 
 
 @pytest.mark.parametrize(
     "kind", ["missing", "two columns", "short", "masked", "dicts", *NO_VALUES]
 )
-def test_what_is_no_group_is_refused_by_name(kind):
+def test_invalid_groups_are_rejected_by_name(kind):
     groups = NO_WEIGHTS.get(kind, NO_LABELS.get(kind, NO_ROWS.get(kind)))
     if kind == "None":
         return
@@ -259,7 +261,7 @@ def test_what_is_no_group_is_refused_by_name(kind):
     ids=["anything", "dates", "words", "categories", "nullable"],
 )
 @pytest.mark.parametrize("with_gaps", [False, True])
-def test_groups_are_names_of_any_kind(groups, with_gaps):
+def test_groups_can_have_any_type(groups, with_gaps):
     X = ROWS.copy()
     X[::7, 0] = np.nan if with_gaps else 0.0
     sampler = pnl.PNLSampler(random_state=0)
@@ -290,7 +292,7 @@ def test_groups_are_names_of_any_kind(groups, with_gaps):
         ("estimator", lambda: corrected(LogisticRegression(), pnl.PNLSampler())),
     ],
 )
-def test_what_a_parameter_cannot_be_is_refused_by_name(name, call):
+def test_invalid_parameters_are_rejected_by_name(name, call):
     refused(lambda _: call(), None, name)
 
 

@@ -1,4 +1,4 @@
-"""Random rows that do not depend on how a table is sorted."""
+"""Random orders of rows do not depend on the sorting of a table."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_the_first_rows_are_a_random_sample():
     assert len(random_order(X[:0])) == 0
 
 
-def test_a_sample_has_the_ends_of_each_column():
+def test_a_sample_contains_the_minimum_and_maximum_of_each_column():
     X = np.random.default_rng(0).normal(size=(5000, 40))
     order = random_order(X)
     sample = sample_with_bounds(X, np.arange(1, 40), order, 300)

@@ -1,4 +1,4 @@
-"""Reports in print, in HTML, and as a data frame."""
+"""Reports as text, as HTML and as data frames."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from sklearn_pnl._utils.reports import TableReport
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums(TableReport):
     names: tuple
-    asked: np.ndarray
+    requested: np.ndarray
     achieved: np.ndarray
 
     def _title(self):
         return f"{len(self.names)} sums"
 
     def _columns(self):
-        return {"sum": self.names, "asked": self.asked, "achieved": self.achieved}
+        return {"sum": self.names, "asked": self.requested, "achieved": self.achieved}
 
     def _notes(self):
         return ["Rows moved by <2>."]
@@ -41,7 +41,7 @@ def test_html_is_escaped():
     assert "&lt;b&gt;" in html and "&lt;2&gt;" in html
 
 
-def test_long_tables_are_cut_in_print_alone():
+def test_long_tables_are_truncated_only_when_printed():
     pytest.importorskip("pandas")
     values = np.arange(100.0)
     report = Sums(tuple(map(str, range(100))), values, values)

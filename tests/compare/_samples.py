@@ -1,4 +1,4 @@
-"""Samples to compare, and distances by their definition."""
+"""Samples for comparisons, and distances computed by definition."""
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier

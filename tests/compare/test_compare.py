@@ -1,4 +1,4 @@
-"""Containers, types and seeds of a comparison; its report; bad input."""
+"""Comparison of samples: containers, dtypes, random states, report, invalid input."""
 
 from xml.etree import ElementTree
 
@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_pnl import compare_samples
 
 
-def test_images_are_compared_flat_and_their_cells_named():
+def test_images_are_flattened_and_their_cells_named():
     X, X_new = np.random.default_rng(0).uniform(size=(2, 20, 3, 4))
     found = compare_samples(X, X_new, **FAST)
     flat = compare_samples(X.reshape(20, -1), X_new.reshape(20, -1), **FAST)
@@ -91,7 +91,7 @@ def test_strings_in_an_array_are_rejected():
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1e-9, 1e100])
-def test_no_unit_is_too_small_or_too_large(unit):
+def test_results_do_not_depend_on_the_unit_of_the_columns(unit):
     X, X_new = np.random.default_rng(0).normal(size=(2, 40, 2))
     expected = compare_samples(X, X_new, **FAST)
     found = compare_samples(X * unit, X_new * unit, **FAST)
@@ -163,7 +163,7 @@ def test_infinite_values_are_rejected(bad, name):
     [{"cv": 1}, {"max_samples": 1}, {"classifier": "forest"}, {"n_jobs": 0.5}],
     ids=str,
 )
-def test_wrong_parameters_are_named(wrong):
+def test_invalid_parameters_are_named(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         compare_samples(draw(0), draw(1), **wrong)
 

@@ -1,4 +1,4 @@
-"""Telling new rows from real ones with a classifier."""
+"""Detection of new rows by a classifier."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn_pnl import compare_samples
 from sklearn_pnl.compare import detection
 
 
-def test_rows_of_the_same_distribution_cannot_be_told_apart():
+def test_auc_is_near_one_half_for_rows_of_the_same_distribution():
     # Mean of several draws: a single one strays by about 0.04.
     found = [
         compare_samples(draw(s, 150), draw(s + 50, 150), cv=3, random_state=s)
@@ -19,7 +19,7 @@ def test_rows_of_the_same_distribution_cannot_be_told_apart():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_copies_are_at_exactly_one_half(seed):
+def test_auc_is_exactly_one_half_for_copies(seed):
     # Each is in the fold of its original. Plain folds would give about 0.
     X = draw(seed)
     assert_allclose(compare_samples(X, X, random_state=seed).fold_auc, 0.5, atol=1e-12)
@@ -28,7 +28,7 @@ def test_copies_are_at_exactly_one_half(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_held_out_rows_find_copies_out(seed):
+def test_copies_are_detected_with_held_out_rows(seed):
     # Few distinct rows many times: training rows cannot tell, held-out rows can.
     X, X_test = draw(seed, 20), draw(seed + 10, 200)
     copies = X[np.random.default_rng(seed).integers(20, size=200)]
@@ -40,7 +40,7 @@ def test_held_out_rows_find_copies_out(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_groups_hold_each_row_and_its_nearest_and_do_not_look_at_kinds(seed):
+def test_groups_contain_nearest_neighbours_and_ignore_the_order_of_rows(seed):
     rows = np.vstack([draw(seed, 30), draw(seed, 5), draw(seed + 10, 20)])
     groups = detection.neighbor_groups(rows)
     assert_array_equal(groups[:5], groups[30:35])
@@ -56,7 +56,7 @@ def test_groups_hold_each_row_and_its_nearest_and_do_not_look_at_kinds(seed):
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_folds_have_both_kinds_on_both_sides_and_split_no_group(held_out):
+def test_folds_contain_real_and_new_rows_and_split_no_group(held_out):
     rows = np.vstack([draw(0, 30), draw(0, 30) + 1e-9])
     is_new = np.repeat([0, 1], 30)
     rng = np.random.RandomState(0)

@@ -1,4 +1,4 @@
-"""The display of a comparison: the numbers that it draws."""
+"""The display of a comparison shows the values of the comparison."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ X, X_NEW = np.random.default_rng(0).normal(size=(2, 30, 4))
 X_NEW[:, 2] += 3
 
 
-def test_panels_draw_the_numbers():
+def test_panels_show_the_values_of_the_comparison():
     comparison = compare_samples(X, X_NEW, cv=2, random_state=0)
     display = SampleComparisonDisplay(comparison).plot()
     assert len(plt.get_fignums()) == 1
@@ -53,7 +53,7 @@ def test_panels_draw_the_numbers():
     display.figure_.canvas.draw()
 
 
-def test_titles_and_legend_say_what_is_drawn():
+def test_titles_and_legend_describe_the_panels():
     display = SampleComparisonDisplay.from_samples(
         X, np.vstack([X_NEW[:20], X[:20]]), random_state=0
     )

@@ -13,7 +13,7 @@ from sklearn_pnl.compare import features
 
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_numbers_of_the_features_are_those_of_the_definitions(seed, holes):
+def test_feature_statistics_follow_their_definitions(seed, holes):
     X, X_new = draw(seed, 90), 1.2 * draw(seed + 10, 60)
     X[:, 1] = np.rint(X[:, 1])
     if holes:
@@ -50,7 +50,7 @@ def test_differences_of_correlations(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_changes_of_real_rows_are_scaled_to_the_sizes_compared(seed):
+def test_baseline_change_depends_on_the_numbers_of_rows(seed):
     # The standard error of a correlation near 0 is sqrt(1 / n).
     rng = np.random.RandomState(seed)
     real = np.random.default_rng(seed).normal(size=(400, 30))
@@ -62,7 +62,7 @@ def test_changes_of_real_rows_are_scaled_to_the_sizes_compared(seed):
 
 @pytest.mark.parametrize("shape", [1, 50])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_spread_that_chance_allows_is_that_of_the_delta_method(seed, shape):
+def test_threshold_of_the_spread_follows_the_delta_method(seed, shape):
     # Var log s = (kurtosis - 1) / 4n: of gamma values the kurtosis is 3 + 6 / shape.
     rng = np.random.default_rng(seed)
     X, X_new = rng.gamma(shape, size=(2, 200, 1))
@@ -77,7 +77,7 @@ def test_the_spread_that_chance_allows_is_that_of_the_delta_method(seed, shape):
 
 @pytest.mark.parametrize("n", [10, 100])
 @pytest.mark.parametrize("m", [10, 1000])
-def test_values_beyond_the_range_follow_wilks(n, m):
+def test_share_of_values_beyond_the_range_follows_wilks(n, m):
     # The share of a distribution beyond n draws is beta(2, n - 1) for all continuous
     # ones (Wilks 1941): simulated, one sample in a hundred has more than is allowed.
     rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_values_beyond_the_range_follow_wilks(n, m):
 
 
 @pytest.mark.parametrize("of", ["X", "X_new", "X_test"])
-def test_a_column_without_a_value_is_not_judged(of):
+def test_empty_columns_are_not_faults(of):
     rows = {"X": draw(0), "X_new": draw(1), "X_test": draw(2)}
     rows[of][:, 2] = np.nan
     found = compare_samples(**rows, **FAST)
@@ -120,7 +120,7 @@ def real_tables(seed, n_rows):
     }
 
 
-def test_real_rows_are_rarely_found_wrong():
+def test_real_rows_are_rarely_judged_faulty():
     # Thresholds are set for 1 to 5% of false alarms in the worst criterion.
     wrong, n_verdicts = {}, 0
     for seed in range(2):
@@ -138,7 +138,7 @@ def test_real_rows_are_rarely_found_wrong():
 
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_fault_gets_its_word(seed, held_out):
+def test_verdict_names_each_fault(seed, held_out):
     X, X_test, real = draw(seed, 200), draw(seed + 20, 200), draw(seed + 10, 200)
     rng = np.random.default_rng(seed)
     std, mean = X.std(axis=0), X.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Distances to the nearest row: copies, close rows, and the attack on membership."""
+"""Distances to the nearest row: copies, close rows and membership inference."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sklearn_pnl import compare_samples
 
 @pytest.mark.parametrize("n_features", [1, 4, 30])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_distances_are_those_of_the_definition(seed, n_features):
+def test_distances_follow_their_definition(seed, n_features):
     # Many features are searched by brute force, few by a tree.
     rng = np.random.default_rng(seed)
     units = 10.0 ** rng.integers(-3, 4, size=n_features)
@@ -29,7 +29,7 @@ def test_distances_are_those_of_the_definition(seed, n_features):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_distances_take_the_median_for_a_missing_cell_and_count_it(seed):
+def test_missing_cells_are_replaced_by_the_median_in_distances(seed):
     X, X_new = punched(draw(seed, 60), seed), punched(draw(seed + 10, 25), seed)
 
     def points(rows):
@@ -45,7 +45,7 @@ def test_distances_take_the_median_for_a_missing_cell_and_count_it(seed):
 
 @pytest.mark.parametrize("n_levels", [2, 15])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_category_counts_as_a_number_does(seed, n_levels):
+def test_categorical_and_numeric_columns_have_equal_weight(seed, n_levels):
     # Indicators of levels in standard deviations: the mean square over pairs of
     # training rows is 2, as of a standardised number.
     pandas = pytest.importorskip("pandas")
@@ -85,7 +85,7 @@ def test_copies_are_found(seed):
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_one_exact_copy_is_one_too_many(held_out):
+def test_one_exact_copy_is_a_fault(held_out):
     X, X_new, X_test = draw(0, 300), draw(10, 300), draw(20, 100)
     # An integer that many rows share is not evidence of copies.
     X[:, 2], X_new[:, 2] = 0, 0
@@ -99,7 +99,7 @@ def test_one_exact_copy_is_one_too_many(held_out):
     assert found["exact copies"].status == "fine"
 
 
-def test_rows_that_chance_makes_equal_are_no_copies():
+def test_rows_equal_by_chance_are_not_copies():
     # Of zero-inflated amounts some rows are zero throughout.
     rng = np.random.default_rng(0)
     X, X_new = rng.gamma(1.0, size=(2, 200, 2)) * (rng.random((2, 200, 2)) > 0.4)
@@ -127,7 +127,7 @@ def test_close_rows_lie_within_a_quarter_of_the_baseline(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_attack_by_nearest_distance_is_that_of_the_definition(seed):
+def test_membership_attack_follows_its_definition(seed):
     X, X_new, X_test = draw(seed, 40), draw(seed + 10, 25), draw(seed + 20, 30)
     X_new[:12] = X[:12] + 0.1 * X.std(axis=0)
     found = compare_samples(X, X_new, X_test=X_test, **FAST)["membership"]
@@ -141,7 +141,7 @@ def test_the_attack_by_nearest_distance_is_that_of_the_definition(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_attack_learns_nothing_of_fresh_rows_and_all_of_copies(seed):
+def test_membership_attack_succeeds_only_on_copies(seed):
     X, X_new, X_test = (draw(seed + s, 100) for s in (0, 10, 20))
     fresh = compare_samples(X, X_new, X_test=X_test, **FAST)["membership"]
     assert fresh.status == "fine" and abs(fresh.value - 0.5) < 0.12
@@ -151,7 +151,7 @@ def test_the_attack_learns_nothing_of_fresh_rows_and_all_of_copies(seed):
     assert "members exposed" in found.verdict
 
 
-def test_training_rows_before_new_ones_warn():
+def test_training_rows_among_new_or_test_rows_raise_a_warning():
     rows = np.vstack([draw(0), draw(1)])
     with pytest.warns(UserWarning, match="X_new .* 80 rows") as record:
         compare_samples(draw(0), rows, **FAST)
@@ -177,7 +177,7 @@ def test_too_few_rows_are_named(name, n):
         compare_samples(**rows | {name: np.eye(9)[:n]})
 
 
-def test_a_random_subset_of_many_rows_is_compared_with_all_rows(monkeypatch):
+def test_distances_of_many_rows_use_a_random_subset(monkeypatch):
     X, X_new, X_test = draw(0, 400), draw(1, 300), draw(2, 200)
     full = compare_samples(X, X_new, X_test=X_test, random_state=0)
     assert_array_equal(full.compared, np.arange(300))
@@ -193,7 +193,7 @@ def test_a_random_subset_of_many_rows_is_compared_with_all_rows(monkeypatch):
     assert len(alone) == 150 and among.max() < 1e-9
 
 
-def test_repeated_rows_are_not_their_own_neighbours(monkeypatch):
+def test_duplicate_rows_are_not_their_own_neighbours(monkeypatch):
     monkeypatch.setattr("sklearn_pnl.compare.nearness.MOST_ROWS", 20)
     X = np.repeat(draw(0, 20), 3, axis=0)
     found = compare_samples(X, draw(1, 30), random_state=0)

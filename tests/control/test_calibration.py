@@ -1,4 +1,4 @@
-"""Weights of rows that meet totals: against theorems, SciPy and other containers."""
+"""Calibration of weights: theorems, comparisons with SciPy, containers."""
 
 from itertools import product
 
@@ -48,7 +48,7 @@ def design_matrix(frame, totals):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_weights_meet_totals_and_are_an_exponential(seed):
+def test_weights_satisfy_totals_and_are_exponential_in_the_columns(seed):
     # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) on the totals is
     # what the nearest weights are, and nothing else is.
     frame, design, totals, *_ = sample(seed)
@@ -69,7 +69,7 @@ def test_weights_meet_totals_and_are_an_exponential(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bounded_weights_are_cut_exponentials(seed):
+def test_bounded_weights_are_clipped_exponentials(seed):
     frame, design, totals, *_ = sample(seed)
     plain = calibrate(frame, totals, design_weights=design) / design
     low, high = np.quantile(plain, [0.05, 0.95])
@@ -86,29 +86,29 @@ def test_bounded_weights_are_cut_exponentials(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_against_slsqp(seed):
+def test_weights_agree_with_slsqp(seed):
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(12, 3)), rng.gamma(3.0, size=12)
-    asked = (design * rng.uniform(0.8, 1.3, 12)) @ x
+    requested = (design * rng.uniform(0.8, 1.3, 12)) @ x
     found = minimize(
         lambda w: float(np.sum(w * np.log(w / design) - w + design)),
         design,
         jac=lambda w: np.log(w / design),
         constraints={
             "type": "eq",
-            "fun": lambda w: w @ x - asked,
+            "fun": lambda w: w @ x - requested,
             "jac": lambda w: x.T,
         },
         bounds=[(0.7 * d, 1.5 * d) for d in design],
         method="SLSQP",
         options={"ftol": 1e-15, "maxiter": 500},
     )
-    got = calibrate(x, asked, design_weights=design, bounds=(0.7, 1.5))
+    got = calibrate(x, requested, design_weights=design, bounds=(0.7, 1.5))
     np.testing.assert_allclose(got, found.x, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_that_hold_change_nothing(seed):
+def test_satisfied_totals_leave_weights_unchanged(seed):
     frame, _, totals, crossed, true = sample(seed)
     weights = calibrate(
         frame, {**totals, ("region", "sex"): crossed}, design_weights=true
@@ -117,7 +117,7 @@ def test_totals_that_hold_change_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_crossed_categories(seed):
+def test_counts_of_crossed_categories_are_satisfied(seed):
     frame, design, _, crossed, _ = sample(seed)
     weights = calibrate(frame, {("region", "sex"): crossed}, design_weights=design)
     # One factor a combination: post-stratification, in closed form.
@@ -130,7 +130,7 @@ def test_crossed_categories(seed):
     np.testing.assert_array_equal(again, weights)
 
 
-def test_rows_without_design_weight_stay_so():
+def test_zero_design_weights_stay_zero():
     frame, design, totals, *_ = sample(0)
     design[::7] = 0
     weights = calibrate(frame, totals, design_weights=design)
@@ -139,34 +139,36 @@ def test_rows_without_design_weight_stay_so():
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
-def test_totals_far_from_the_design_are_as_exact(scale):
+def test_totals_far_from_the_design_are_satisfied_exactly(scale):
     frame, design, totals, *_ = sample(0)
-    asked = {"region": totals["region"] * scale}
-    weights = calibrate(frame, asked, design_weights=design)
-    for level, count in asked["region"].items():
+    requested = {"region": totals["region"] * scale}
+    weights = calibrate(frame, requested, design_weights=design)
+    for level, count in requested["region"].items():
         assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
 
 
 # --- what can be asked for ------------------------------------------------------
 
 
-def test_tolerances_intervals_and_sums_of_columns():
+def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
     frame, design, totals, *_ = sample(1)
     wide = {level: 2.0 * c for level, c in totals["region"].items()}
-    asked = [
+    requested = [
         column_total("region", wide, rtol=0.1),
         column_total({"income": 1, "age": -30}, lower=0, upper=1e5),
         column_total("sex", {"f": 0.7}, mean=True),
     ]
-    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    weights, report = calibrate(
+        frame, requested, design_weights=design, return_report=True
+    )
     for level, count in wide.items():
         # The nearest weights with less mass are at the near end of what is allowed.
         reached = weights[frame["region"] == level].sum()
         assert reached >= 0.9 * count * (1 - 1e-9)
         assert reached <= 1.1 * count * (1 + 1e-9)
-    asked[2] = column_total("sex", {"f": 0.7}, mean=True)
+    requested[2] = column_total("sex", {"f": 0.7}, mean=True)
     np.testing.assert_array_equal(
-        calibrate(frame, asked, design_weights=design), weights
+        calibrate(frame, requested, design_weights=design), weights
     )
     form = weights @ (frame["income"] - 30 * frame["age"])
     assert -1e-9 <= form / 1e5 <= 1 + 1e-9
@@ -175,16 +177,16 @@ def test_tolerances_intervals_and_sums_of_columns():
     assert report.missed.max() <= 1e-9 * 1e5
 
 
-def test_an_interval_that_holds_asks_for_nothing():
+def test_satisfied_intervals_leave_weights_unchanged():
     frame, design, *_ = sample(0)
     total = design @ frame["income"]
-    asked = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
-    weights = calibrate(frame, asked, design_weights=design)
+    requested = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
+    weights = calibrate(frame, requested, design_weights=design)
     np.testing.assert_allclose(weights, design, rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
-def test_frames_of_other_libraries(make):
+def test_frames_of_other_libraries_are_accepted(make):
     frame, design, totals, crossed, _ = sample(0)
     plain = {"age": totals["age"], ("region", "sex"): dict(crossed)}
     expected = calibrate(frame, plain, design_weights=design)
@@ -193,20 +195,20 @@ def test_frames_of_other_libraries(make):
 
 
 @pytest.mark.parametrize("make", [csr_array, coo_array, csr_matrix])
-def test_arrays_and_sparse_matrices(make):
+def test_arrays_and_sparse_matrices_are_accepted(make):
     rng = np.random.default_rng(0)
     x = rng.gamma(1.0, size=(300, 20)) * (rng.random((300, 20)) < 0.1)
-    asked = rng.gamma(4.0, 0.25, size=300) @ x
-    expected = calibrate(x, asked)
-    np.testing.assert_allclose(expected @ x, asked, rtol=1e-9)
-    np.testing.assert_allclose(calibrate(make(x), asked), expected, rtol=1e-8)
-    by_number = {j: asked[j] for j in range(20)}
+    requested = rng.gamma(4.0, 0.25, size=300) @ x
+    expected = calibrate(x, requested)
+    np.testing.assert_allclose(expected @ x, requested, rtol=1e-9)
+    np.testing.assert_allclose(calibrate(make(x), requested), expected, rtol=1e-8)
+    by_number = {j: requested[j] for j in range(20)}
     np.testing.assert_allclose(calibrate(make(x), by_number), expected, rtol=1e-8)
     counts = {0: {0: 250, float(x[x[:, 0] > 0, 0][0]): 2}}
     np.testing.assert_allclose(calibrate(make(x), counts), calibrate(x, counts))
 
 
-def test_columns_by_number_and_by_name():
+def test_columns_can_be_given_by_index_or_name():
     frame, *_ = sample(0)
     np.testing.assert_array_equal(
         calibrate(frame, {2: 1e5}), calibrate(frame, {"age": 1e5})
@@ -223,7 +225,7 @@ def test_columns_by_number_and_by_name():
 # --- the report -----------------------------------------------------------------
 
 
-def test_what_the_report_says():
+def test_report_contains_design_effect_and_totals():
     frame, design, totals, *_ = sample(0)
     weights, report = calibrate(
         frame, totals, design_weights=design, return_report=True
@@ -252,24 +254,24 @@ def random_problem(rng):
     x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
     design = rng.gamma(2.0, size=n)
     bounds = [(0, np.inf), (0.5, 2.0), (0, 1.5)][rng.integers(3)]
-    asked = (design * rng.gamma(1.0, size=n)) @ x + rng.choice([0, 0, 3]) * rng.normal(
-        size=c
-    )
-    return x, design, bounds, asked
+    requested = (design * rng.gamma(1.0, size=n)) @ x + rng.choice(
+        [0, 0, 3]
+    ) * rng.normal(size=c)
+    return x, design, bounds, requested
 
 
-def test_of_margins_that_disagree_the_count_missed_most_is_named():
+def test_largest_residual_of_contradictory_margins_is_named():
     frame, *_ = sample(0)
     by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
-    asked = {
+    requested = {
         "region": {"north": 20, "south": 25, "west": 20},
         ("region", "sex"): by_sex,
     }
-    missed = r"='south'.* with the other totals, the weights .* rtol="
+    missed = "region='south'.* rtol="
     with pytest.raises(ValueError, match=missed):
-        calibrate(frame, asked)
-    asked["region"] = column_total("region", asked["region"], rtol=0.25)
-    weights = calibrate(frame, asked)
+        calibrate(frame, requested)
+    requested["region"] = column_total("region", requested["region"], rtol=0.25)
+    weights = calibrate(frame, requested)
     assert weights[frame["region"] == "south"].sum() == pytest.approx(20)
 
 
@@ -284,8 +286,8 @@ def test_of_margins_that_disagree_the_count_missed_most_is_named():
             {"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")},
             "'m': <NA>",
         ),
-        ({"region": {np.nan: 3}}, "missing cell"),
-        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "'f' more than once"),
+        ({"region": {np.nan: 3}}, r"'region' .*\(nan,\)"),
+        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "totals .*'f'"),
         *(
             (totals, None)
             for totals in (
@@ -295,7 +297,7 @@ def test_of_margins_that_disagree_the_count_missed_most_is_named():
         ),
     ],
 )  # fmt: skip
-def test_bad_totals_are_named(totals, message):
+def test_invalid_totals_are_named(totals, message):
     with pytest.raises(ValueError, match=message):
         calibrate(sample(0)[0], totals)
 
@@ -313,7 +315,7 @@ def test_bad_totals_are_named(totals, message):
         {"tol": -1}, {"max_iter": 0},
     ],
 )  # fmt: skip
-def test_bad_keywords(keywords):
+def test_invalid_parameters_are_named(keywords):
     (name,) = keywords
     with pytest.raises((TypeError, ValueError), match=name):
         calibrate(sample(0)[0], {"age": 3}, **keywords)
@@ -337,14 +339,14 @@ def test_missing_numbers_are_named():
         ("age", {"a": 3}, {"upper": {"a": 4}}),
     ],
 )  # fmt: skip
-def test_totals_that_make_no_sense(of, equal, keywords):
+def test_invalid_arguments_of_column_total_are_rejected(of, equal, keywords):
     with pytest.raises(ValueError):
         column_total(of, equal, **keywords)
 
 
 @pytest.mark.parametrize("key", [("region", "sex"), ("sex", "region")])
 @pytest.mark.parametrize("is_named", [True, False])
-def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
+def test_a_crosstab_requests_counts_of_combinations(key, is_named):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"region": rng.choice(list("abc"), 90), "sex": rng.choice(2, 90)})
     wanted = pd.crosstab(X[key[0]], X[key[1]])
@@ -359,16 +361,16 @@ def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
 
 
 @pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
-def test_means_just_out_of_reach_are_refused_by_name(past):
+def test_means_slightly_out_of_reach_are_rejected_by_name(past):
     frame = sample(0)[0]
     most = frame["income"].max()
-    asked = column_total("income", most * (1 + past), mean=True)
-    with pytest.raises(CalibrationError, match="the mean of 'income'"):
-        calibrate(frame, asked)
+    requested = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(CalibrationError, match="'income'"):
+        calibrate(frame, requested)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_only_the_end_of_a_range_has(seed):
+def test_means_at_the_end_of_a_range_are_satisfied(seed):
     # There all weights are at an end, which a finite multiplier cannot say.
     frame, design = sample(seed)[:2]
     income, north = frame["income"], frame["region"] == "north"
@@ -390,12 +392,14 @@ def test_what_only_the_end_of_a_range_has(seed):
 
 @pytest.mark.parametrize("power", [-9, 9])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+def test_residuals_of_small_and_large_counts_are_relative(seed, power):
     # A level that is to have next to nothing, or nearly all.
     frame, design, totals, *_ = sample(seed)
     counts = totals["region"] * [10.0**power, 1, 1]
-    asked = {"region": counts, "income": column_total("income", lower=0)}
-    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    requested = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(
+        frame, requested, design_weights=design, return_report=True
+    )
     assert report.residual.max() <= 1e-9
     found = pd.Series(weights).groupby(frame["region"]).sum()
     np.testing.assert_allclose(found, counts, rtol=2e-9)
@@ -404,7 +408,7 @@ def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
 # --- what other packages were asked for -----------------------------------------
 
 
-def test_bounds_hold_or_are_refused():
+def test_bounds_hold_or_an_error_is_raised():
     # icarus 10: weights outside their bounds, for totals that no weights in them have.
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -420,7 +424,7 @@ def test_bounds_hold_or_are_refused():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_total_of_zero(seed):
+def test_totals_of_zero_are_satisfied(seed):
     # icarus 18: a column of both signs whose total is to be 0.
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(200, 1)), rng.gamma(2.0, size=200)
@@ -429,7 +433,7 @@ def test_a_total_of_zero(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_that_are_sums_of_others(seed):
+def test_dependent_totals_are_satisfied_or_rejected(seed):
     # icarus 18: a matrix of totals that is not of full rank.
     rng = np.random.default_rng(seed)
     x = np.eye(3)[rng.integers(3, size=200)]
@@ -456,7 +460,7 @@ def households(n, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("n", [60, 500])
-def test_whole_weights_meet_planted_totals(seed, n):
+def test_integer_weights_satisfy_feasible_totals(seed, n):
     x, totals = households(n, seed)
     weights, report = calibrate(x, totals, integer=True, return_report=True)
     np.testing.assert_array_equal(weights, np.round(weights))
@@ -466,17 +470,18 @@ def test_whole_weights_meet_planted_totals(seed, n):
 
 @pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
-def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+def test_means_out_of_reach_are_not_satisfied_by_zero_weights(ends, integer):
     frame = sample(0)[0]
     least, most = frame["age"].min(), frame["age"].max()
-    asked = column_total("age", mean=True, **ends)
-    with pytest.raises(CalibrationError, match=f"reaches {least} to {most}.") as caught:
-        calibrate(frame, asked, integer=integer)
+    requested = column_total("age", mean=True, **ends)
+    reach = f"'age' .* {least} to {most}[.]"
+    with pytest.raises(CalibrationError, match=reach) as caught:
+        calibrate(frame, requested, integer=integer)
     assert not caught.value.report.converged
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_means_within_bounds_are_met_as_far_as_a_linear_programme_reaches(seed):
+def test_range_of_means_agrees_with_a_linear_programme(seed):
     # A fractional programme: with sum w = 1, the scale of the bounds is a variable.
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=12), rng.gamma(2.0, size=12)
@@ -490,28 +495,33 @@ def test_means_within_bounds_are_met_as_far_as_a_linear_programme_reaches(seed):
     ]
     for end, shift in zip(ends, (0.01, -0.01), strict=True):
         inside = end + shift
-        asked = column_total(0, inside, mean=True)
+        requested = column_total(0, inside, mean=True)
         keywords = {"design_weights": design, "bounds": (0.5, 2.0)}
-        weights = calibrate(x[:, None], asked, **keywords)
+        weights = calibrate(x[:, None], requested, **keywords)
         assert weights @ x / weights.sum() == pytest.approx(inside)
-        asked = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
+        requested = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
         with pytest.raises(CalibrationError, match="the mean of 0"):
-            calibrate(x[:, None], asked, **keywords)
+            calibrate(x[:, None], requested, **keywords)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_refused_only_where_a_linear_programme_finds_none(seed):
-    x, design, bounds, asked = random_problem(np.random.default_rng(seed))
+def test_totals_are_rejected_only_if_a_linear_programme_is_infeasible(seed):
+    x, design, bounds, requested = random_problem(np.random.default_rng(seed))
     low, high = bounds
     box = [(low * d, None if np.isinf(high) else high * d) for d in design]
-    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=asked, bounds=box).status == 0
+    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=requested, bounds=box).status == 0
     weights, report = calibrate(
-        x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
+        x,
+        requested,
+        design_weights=design,
+        bounds=bounds,
+        strict=False,
+        return_report=True,
     )
     if not exists:
-        assert not report.converged and "must be" in report.reasons[0]
+        assert not report.converged and report.reasons[0]
     elif report.converged:
-        np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
+        np.testing.assert_allclose(weights @ x, requested, atol=1e-7)
     else:
         # At the very edge of what can be reached weights go to 0, ever more slowly.
         assert report.residual.max() < 1e-4
@@ -521,72 +531,72 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
     "shares",
     [{"f": 0.7, "m": 0.6}, {"f": 0.4, "m": 0.4}, {"f": 55, "m": 45}, {"f": 1.0}],
 )
-def test_shares_that_no_rows_have(shares):
-    with pytest.raises(ValueError, match="share.* of .*'?sex"):
+def test_infeasible_shares_are_rejected(shares):
+    with pytest.raises(ValueError, match=r"\bsex\b"):
         calibrate(sample(0)[0], column_total("sex", shares, mean=True))
 
 
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_rows_without_an_answer_keep_their_weight_or_are_named(container):
+def test_rows_with_missing_category_keep_their_weight_or_are_named(container):
     sex = [*"fmfmffmm", None, "f", None]
     frame = container({"sex": sex})
-    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
     with pytest.raises(ValueError, match="2 rows .* row 8"):
-        calibrate(frame, asked)
+        calibrate(frame, requested)
     # With their share left, they keep it.
-    asked = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
-    weights = calibrate(frame, asked)
+    requested = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
+    weights = calibrate(frame, requested)
     assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
     # Those without design weight ask for none.
     design = np.array([0.0 if answer is None else 1.0 for answer in sex])
-    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
-    assert calibrate(frame, asked, design_weights=design)[8] == 0
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    assert calibrate(frame, requested, design_weights=design)[8] == 0
     with pytest.raises(ValueError):
         calibrate(frame, {"sex": {"f": 3, None: 5}})
     weights = calibrate(frame, {"sex": {"f": 10}})
     np.testing.assert_allclose(weights[[1, 8, 10]], 1)
 
 
-def test_lazy_frames_are_to_be_collected():
+def test_lazy_frames_are_rejected():
     with pytest.raises(TypeError):
         calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
 
 
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_times_are_levels_as_they_are_written(container, unit):
+def test_times_can_be_levels(container, unit):
     days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
     frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
     first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
     for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime):
-        asked = {"day": {of_type(first): 3, of_type(second): 8}}
-        np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
-    for asked in (3, pd.Timedelta("3D")):
-        with pytest.raises(ValueError, match="times"):
-            calibrate(frame, {"day": asked})
+        requested = {"day": {of_type(first): 3, of_type(second): 8}}
+        np.testing.assert_allclose(calibrate(frame, requested), [3, 4, 4])
+    for requested in (3, pd.Timedelta("3D")):
+        with pytest.raises(ValueError, match="'day'"):
+            calibrate(frame, {"day": requested})
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
-def test_times_with_nanoseconds_are_no_levels(kind):
+def test_times_with_nanoseconds_are_rejected_as_levels(kind):
     frame = pd.DataFrame({"t": np.array([1, 2, 2], kind)})
-    with pytest.raises(ValueError, match="No row has t="):
+    with pytest.raises(ValueError, match=r"\bt="):
         calibrate(frame, {"t": {frame["t"][0]: 3}})
 
 
 @pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
-def test_labels_are_numbers_of_any_type(number):
+def test_levels_can_be_numbers_of_any_type(number):
     x = np.array([[1, 3], [2, 4], [1, 5]])
-    asked = {0: {number(1): 5, number(2): 6}}
-    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+    requested = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, requested), [2.5, 6, 2.5])
 
 
-def test_whole_weights_of_nothing_are_no_negative_zeros():
+def test_integer_weights_of_zero_are_positive_zeros():
     x = np.arange(30)[:, None] % 3
     weights = calibrate(x, {0: {0: 0, 1: 9}}, integer=True)
     assert (weights == 0).any() and not np.signbit(weights).any()
 
 
-def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told():
+def test_infeasible_integer_weights_are_rounded_with_a_warning():
     # Twos cannot sum to an odd number.
     x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
     weights, report = calibrate(x, [7.0, 2.0], integer=True, return_report=True)
@@ -600,15 +610,15 @@ def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told
 
 
 @pytest.mark.parametrize("n", [10, 60, 3000])
-def test_whole_weights_truncate_replicate_and_sample(n):
+def test_integer_weights_are_rounded_up_or_down(n):
     # Each weight is rounded up or down, and so is their sum; what totals miss is a few
     # terms, whatever the number of rows.
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
-    asked = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
-    real = calibrate(x, asked, design_weights=3.3)
+    requested = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
+    real = calibrate(x, requested, design_weights=3.3)
     whole, report = calibrate(
-        x, asked, design_weights=3.3, integer=True, return_report=True
+        x, requested, design_weights=3.3, integer=True, return_report=True
     )
     np.testing.assert_array_equal(whole, np.round(whole))
     assert np.abs(whole - real).max() < 1 and abs(whole.sum() - real.sum()) <= 1
@@ -617,7 +627,7 @@ def test_whole_weights_truncate_replicate_and_sample(n):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("mean", [False, True])
-def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, mean):
+def test_integer_weights_satisfy_counts_next_to_a_sum_or_mean(seed, mean):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"home": rng.choice([*"abc"], 300)})
     frame = frame.assign(sex=rng.choice([*"fm"], 300), wage=rng.lognormal(7, 1, 300))
@@ -631,7 +641,7 @@ def test_whole_weights_keep_counts_beside_a_sum_or_mean_of_other_numbers(seed, m
     assert report.missed[0] <= frame["wage"].mean() / (whole.sum() if mean else 1)
 
 
-def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
+def test_integer_weights_of_many_rows_satisfy_counts_next_to_a_mean():
     rng, n = np.random.default_rng(0), 8000
     frame = pd.DataFrame({"a": rng.choice([*"ABCDE"], n), "b": rng.choice([*"xyz"], n)})
     frame["price"] = rng.lognormal(8, 0.8, n).round()
@@ -642,24 +652,24 @@ def test_whole_weights_of_many_rows_keep_counts_beside_a_mean_of_integers():
     assert report.missed[0] <= frame["price"].mean() / whole.sum()
 
 
-def test_a_missing_level_is_refused():
+def test_missing_values_are_rejected_as_levels():
     frame = pd.DataFrame({"region": [*"NSNS", None]})
     for level in (None, np.nan):
-        with pytest.raises(ValueError, match="missing cell"):
+        with pytest.raises(ValueError, match=r"'region' .*\((nan|None),\)"):
             calibrate(frame, {"region": {"N": 2, level: 0}})
 
 
 @pytest.mark.parametrize("shares, message", [
-    ({"f": 0.3, "m": 0.25}, "sum to 0.55, but .* must sum to 1"),
-    ({"f": 0.7, "m": 0.5}, "sum to 1.2, but .* must sum to 1 or less"),
+    ({"f": 0.3, "m": 0.25}, r"'sex' .* 0\.55, .* 1[.]"),
+    ({"f": 0.7, "m": 0.5}, r"'sex' .* 1\.2, .* less[.]"),
 ])  # fmt: skip
-def test_shares_with_another_sum_than_1_are_told_their_sum(shares, message):
+def test_shares_that_do_not_sum_to_1_are_rejected_with_their_sum(shares, message):
     frame = pd.DataFrame({"sex": [*"fmfm"]})
     with pytest.raises(ValueError, match=message):
         calibrate(frame, column_total("sex", shares, mean=True))
 
 
-def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():
+def test_integer_weights_of_unconstrained_rows_preserve_their_sum():
     frame = pd.DataFrame({"home": np.repeat([*"abcd"], [30, 50, 60, 70])})
     whole = calibrate(
         frame, {"home": {"a": 77}}, design_weights=np.full(210, 3.4), integer=True
@@ -667,7 +677,7 @@ def test_whole_weights_of_rows_that_nothing_is_asked_of_keep_their_sum():
     assert whole[:30].sum() == 77 and abs(whole[30:].sum() - 180 * 3.4) <= 1
 
 
-def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
+def test_groups_of_rows_are_calibrated_with_groupby():
     frame, design, *_ = sample(2)
     weights = pd.Series(index=frame.index, dtype=float)
     for _, part in frame.groupby("region"):
@@ -676,12 +686,12 @@ def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
     np.testing.assert_allclose(sums, 5e4)
 
 
-def test_a_number_is_no_mean():
-    with pytest.raises(ValueError, match="interval"):
+def test_mean_must_be_a_boolean():
+    with pytest.raises(ValueError, match="'age' .*-inf to inf"):
         column_total("age", mean=45)
 
 
-def test_an_array_of_totals_is_by_place():
+def test_an_array_of_totals_is_matched_by_position():
     X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=["b", "a"])
     weights, report = calibrate(X, [40.0, 47.0], return_report=True)
     assert weights @ X.to_numpy() == pytest.approx([40, 47])
@@ -690,32 +700,38 @@ def test_an_array_of_totals_is_by_place():
     assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
 
 
-def test_bounds_hold_for_means_at_the_end_of_their_range():
+def test_means_at_the_end_of_a_range_are_rejected_with_bounds():
     frame = pd.DataFrame({"g": [*"abc"] * 20, "x": np.arange(60.0)})
     for totals in (
         [column_total("x", 59.0, mean=True)],
         {"g": column_total("g", {"a": 0.5, "b": 0.5, "c": 0}, mean=True)},
         [column_total("x", upper=0.0, mean=True)],
     ):
-        with pytest.raises(CalibrationError, match="mean|share"):
+        with pytest.raises(CalibrationError, match=r"'x'|\bg="):
             calibrate(frame, totals, bounds=(0.5, 2))
 
 
 def test_the_mean_of_a_constant_column_is_that_constant():
     frame = pd.DataFrame({"rate": [21.3] * 10, "y": range(10)})
-    asked = [column_total("rate", frame.rate.mean(), mean=True), column_total("y", 50)]
-    assert calibrate(frame, asked) @ frame.y == pytest.approx(50)
+    requested = [
+        column_total("rate", frame.rate.mean(), mean=True),
+        column_total("y", 50),
+    ]
+    assert calibrate(frame, requested) @ frame.y == pytest.approx(50)
 
 
-def test_times_that_no_row_has_are_refused_also_where_none_is_asked():
+def test_unknown_times_are_rejected_even_for_a_count_of_zero():
     days = pd.to_datetime(["2024-01-01", "2024-01-02"] * 6)
     frame = pd.DataFrame({"day": days, "x": np.arange(12.0)})
-    for asked in (column_total("day", upper={days[0].date(): 2}), {days[0].date(): 0}):
-        with pytest.raises(ValueError, match="No row has day="):
-            calibrate(frame, {"day": asked})
+    for requested in (
+        column_total("day", upper={days[0].date(): 2}),
+        {days[0].date(): 0},
+    ):
+        with pytest.raises(ValueError, match=r"\bday="):
+            calibrate(frame, {"day": requested})
 
 
-def test_an_array_of_totals_needs_names_that_mean_one_column():
+def test_an_array_of_totals_requires_unambiguous_column_names():
     rows, wanted = np.arange(1, 13.0).reshape(6, 2), [40.0, 47.0]
     expected = calibrate(rows, wanted)
     for names in (["a", "b"], [0, 1], [2.5, 3.5], [("a", 0), ("a", 1)]):
@@ -723,17 +739,17 @@ def test_an_array_of_totals_needs_names_that_mean_one_column():
         np.testing.assert_allclose(calibrate(X, wanted), expected)
     for names in (["a", "a"], [1, 2]):
         X = pd.DataFrame(rows, columns=names)
-        with pytest.raises(ValueError, match="columns"):
+        with pytest.raises(ValueError, match=r"totals .*\[0, 1\]"):
             calibrate(X, wanted)
 
 
-def test_data_frames_are_no_tables_to_rake():
+def test_rake_rejects_data_frames():
     table = pd.crosstab([*"uuvvv"], [*"pqppq"])
-    with pytest.raises(ValueError, match="frame.stack"):
+    with pytest.raises(ValueError, match="^table "):
         rake(table, {(0,): [5.0, 7.0]})
 
 
-def test_the_search_for_whole_weights_has_an_end():
+def test_search_for_integer_weights_is_limited_in_time():
     """2000 nodes of the search would take minutes."""
     rng, n = np.random.default_rng(1), 8000
     sizes = {"a": 12, "b": 9, "c": 7, "s": 2}
@@ -742,10 +758,10 @@ def test_the_search_for_whole_weights_has_an_end():
     groups = frame.groupby(["a", "b"]).size().items()
     wanted = {level: int(3 * size + rng.integers(-1, 2)) for level, size in groups}
     total = sum(wanted.values())
-    asked = {("a", "b"): wanted, "age": 54 * total}
+    requested = {("a", "b"): wanted, "age": 54 * total}
     for name in "cs":
         counts = frame[name].value_counts().items()
-        asked[name] = {level: int(size * total / n) for level, size in counts}
-        asked[name][0] += total - sum(asked[name].values())
-    weights = calibrate(frame, asked, integer=True, return_report=True)[0]
+        requested[name] = {level: int(size * total / n) for level, size in counts}
+        requested[name][0] += total - sum(requested[name].values())
+    weights = calibrate(frame, requested, integer=True, return_report=True)[0]
     assert (weights % 1 == 0).all()

@@ -1,4 +1,4 @@
-"""One projection of rows: nearest, feasible, on steps; the rest untouched."""
+"""Projection of rows on constraints, bounds and the resolution of columns."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from sklearn_pnl.control.rounding import round_to_steps
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nearest_rows_are_those_of_an_independent_solver(seed):
+def test_projections_agree_with_an_independent_solver(seed):
     """Random equalities, intervals, limits and units."""
     rng = np.random.default_rng(seed)
     d, k, n = rng.integers(2, 7), rng.integers(1, 4), 3
@@ -57,7 +57,7 @@ def test_nearest_rows_are_those_of_an_independent_solver(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_chi_square_distance_in_closed_form(seed):
+def test_chi_square_projection_agrees_with_the_closed_form(seed):
     rng = np.random.default_rng(seed)
     X = rng.gamma(3.0, size=(50, 4)) * [1, 100, 1, 0.01]
     total = linear([1, 0.01, 1, 100], 0, 0)
@@ -73,7 +73,7 @@ def test_the_chi_square_distance_in_closed_form(seed):
     assert_allclose(rows, nearest, rtol=1e-9, atol=1e-9)
 
 
-def test_rows_that_are_feasible_stay_to_the_bit_and_weak_inequalities_are_met():
+def test_feasible_rows_are_unchanged_and_inequalities_are_satisfied():
     rng = np.random.default_rng(0)
     paid = rng.gamma(2, 30, 300).round(2)
     X = np.column_stack([paid, paid + rng.normal(0, 20, 300).round(2)])
@@ -93,7 +93,7 @@ def test_rows_that_are_feasible_stay_to_the_bit_and_weak_inequalities_are_met():
     assert not np.any(free[:, 0] > free[:, 1])
 
 
-def test_orders_of_the_data_join_where_moves_break_them():
+def test_orders_of_the_data_hold_unless_constraints_contradict_them():
     rng = np.random.default_rng(1)
     X = np.sort(rng.gamma(2.0, size=(200, 3)), axis=1)
     asked = linear([1, 0, 0], 3, np.inf)
@@ -112,7 +112,7 @@ def test_orders_of_the_data_join_where_moves_break_them():
     assert np.all(rows[:, 0] > rows[:, 2])
 
 
-def test_missing_cells_meet_inequalities_and_not_equalities():
+def test_missing_cells_are_filled_only_by_requested_equalities():
     X = np.column_stack([np.arange(6.0), np.arange(6.0), 2 * np.arange(6.0)])
     given = X.copy()
     given[1, 1] = given[2, 2] = np.nan
@@ -131,7 +131,7 @@ def test_missing_cells_meet_inequalities_and_not_equalities():
     assert_array_equal(rows[:, 1], np.full(6, 7.0))
 
 
-def test_held_cells_move_only_where_nothing_else_meets_what_is_asked():
+def test_fixed_cells_change_only_if_necessary():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.gamma(2.0, size=(30, 2)), np.full(30, 5.0)])
     fixed = np.zeros(X.shape, bool)
@@ -147,7 +147,7 @@ def test_held_cells_move_only_where_nothing_else_meets_what_is_asked():
     assert rows[:, 1].max() <= 10
 
 
-def test_rows_out_of_reach_are_told_and_the_others_met():
+def test_infeasible_rows_are_marked_and_other_rows_projected():
     X = np.random.default_rng(3).uniform(size=(5, 2))
     asked = linear(
         [1, 1],
@@ -164,7 +164,7 @@ def test_rows_out_of_reach_are_told_and_the_others_met():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_largest_remainders_are_the_nearest_whole_numbers(seed):
+def test_largest_remainders_are_the_nearest_integers(seed):
     """Of one sum, by trying all whole numbers around."""
     rng = np.random.default_rng(seed)
     x = rng.dirichlet(np.ones(4), size=6) * 10
@@ -180,7 +180,7 @@ def test_largest_remainders_are_the_nearest_whole_numbers(seed):
         assert np.abs(found - row).sum() <= best + 1e-12
 
 
-def test_signs_units_and_limits_of_sums():
+def test_rounding_respects_signs_units_and_bounds():
     # income - tax = net, in cents; income is what is asked.
     rows = np.array([[100.01, 33.333, 66.677], [10.0, 3.336, 6.664]])
     system = linear([1, -1, -1], 0, 0)
@@ -201,7 +201,7 @@ def test_signs_units_and_limits_of_sums():
     assert rounded.sum() == 10
 
 
-def test_values_without_room_for_a_step_stay_and_floats_make_up_for_whole_numbers():
+def test_floats_compensate_for_rounded_integers():
     X = np.array([[1.0, 4.0, 5.0], [3.0, 2.5, 5.5], [2.0, 8.25, 10.25]])
     data = linear([1, 1, -1], 0, 0)
     asked = linear([0, 0, 1], 7.7, 7.7)
@@ -222,7 +222,7 @@ def test_values_without_room_for_a_step_stay_and_floats_make_up_for_whole_number
 # --- weights of seeds -------------------------------------------------------------
 
 
-def test_seeds_are_drawn_near_what_is_asked():
+def test_base_rows_are_weighted_by_distance_to_the_constraint():
     values = np.random.default_rng(0).normal(size=(500, 1))
     weights = condition_weights(values, np.array([1.0]), np.array([1.2]))
     assert weights.sum() == pytest.approx(1)
@@ -234,7 +234,7 @@ def test_seeds_are_drawn_near_what_is_asked():
 
 
 @pytest.mark.parametrize("n", [100, 3000])
-def test_base_rows_are_near_the_values_of_their_own_rows(n):
+def test_base_rows_are_near_the_values_requested_for_each_row(n):
     rng = np.random.RandomState(0)
     values = rng.normal(size=(n, 2))
     values[:, 1] = np.round(values[:, 1])
@@ -252,7 +252,7 @@ def test_base_rows_are_near_the_values_of_their_own_rows(n):
     assert abs(found - values[inside, 0].mean()) < 0.15
 
 
-def test_rows_of_one_value_are_all_base_rows():
+def test_all_rows_with_the_requested_value_are_base_rows():
     values = np.repeat([0.0, 1.0], 4000)[:, None]
     ends = np.full((20_000, 1), 1.0)
     rows = near_rows(values, ends, ends, np.random.RandomState(0))
@@ -262,7 +262,7 @@ def test_rows_of_one_value_are_all_base_rows():
     assert rows.min() >= 4000 and (rows % 2 == 1).all()
 
 
-def test_sums_that_no_row_has_choose_no_rows():
+def test_columns_without_values_do_not_affect_weights():
     values = np.random.default_rng(0).normal(size=(50, 2))
     values[:, 1] = np.nan
     ends = np.array([1.0, 5.0])
@@ -270,7 +270,7 @@ def test_sums_that_no_row_has_choose_no_rows():
     assert_allclose(condition_weights(values, ends, ends), of_first)
 
 
-def test_whole_numbers_that_an_order_leaves_no_room_for_are_rounded_all_the_same():
+def test_integers_are_rounded_even_if_an_order_must_be_restored():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.integers(40, 70, 80)})
     frame["spleen"] = (frame["age"] + rng.random(80)).round(1)

@@ -1,4 +1,4 @@
-"""Equalities, orders and blocks that are found in the training rows."""
+"""Detection of equalities, orders and blocks in the training rows."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -39,7 +39,7 @@ def gamma(seed, *shape):
 # --- equalities that hold exactly -------------------------------------------------
 
 
-def test_equalities_are_read_in_words():
+def test_equalities_are_described_in_text():
     parts = gamma(0, 50, 3)
     X = pd.DataFrame(parts, columns=["food", "rent", "other"])
     X["total"] = X.sum(axis=1)
@@ -95,7 +95,7 @@ def test_pivots_do_not_depend_on_the_basis(seed):
         assert_allclose(again, expected, atol=1e-9)
 
 
-def test_of_columns_as_long_as_each_other_the_last_depends():
+def test_the_last_of_equally_long_columns_is_the_pivot():
     rng = np.random.default_rng(0)
     parts = rng.permuted(np.repeat(rng.normal(size=(1, 50)), 3, axis=0), axis=1).T
     found = equalities(np.column_stack([parts, parts.sum(axis=1)]))
@@ -104,7 +104,7 @@ def test_of_columns_as_long_as_each_other_the_last_depends():
     assert equalities(np.column_stack([share, 50 - share])).pivots.tolist() == [1]
 
 
-def test_pivots_are_columns_that_may_depend():
+def test_pivots_are_floats_or_integers_with_dividing_coefficients():
     rng = np.random.default_rng(0)
     hours, minutes = rng.integers(0, 9, (2, 80)).astype(float)
     base = rng.gamma(2.0, size=80)
@@ -123,7 +123,7 @@ def test_pivots_are_columns_that_may_depend():
     assert_allclose(kept.equalities.residual(rows), 0, atol=1e-12 * rows.max())
 
 
-def test_echelon_takes_the_column_of_the_largest_spread():
+def test_echelon_selects_the_column_with_the_largest_spread():
     basis = np.array([[1.0, 2.0, 4.0, 0.0], [0.0, 1.0, 1.0, 3.0]])
     reduced, pivots = echelon(basis, np.array([1.0, 1.0, 1.0, 10.0]), np.zeros(4))
     assert_array_equal(pivots, [3, 2])
@@ -132,7 +132,7 @@ def test_echelon_takes_the_column_of_the_largest_spread():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_constant_columns_copies_and_gaps_are_no_obstacle(seed):
+def test_equalities_are_found_despite_constants_copies_and_missing_cells(seed):
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(200, 3))
     X = np.column_stack(
@@ -150,7 +150,7 @@ def test_constant_columns_copies_and_gaps_are_no_obstacle(seed):
     assert np.linalg.matrix_rank(both) == 2
 
 
-def test_single_precision_is_told_by_its_own_rounding():
+def test_float32_equalities_hold_up_to_float32_rounding():
     parts = gamma(0, 300, 4).astype(np.float32)
     X = np.column_stack([parts, parts.sum(axis=1, dtype=np.float32)])
     assert X.dtype == np.float32
@@ -173,7 +173,7 @@ def test_random_tables_have_no_equalities(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
+def test_near_equalities_require_96_percent_explained_variance(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(1500, 3))
     for noise, is_tied in ((0.1, True), (0.6, False)):
@@ -190,7 +190,7 @@ def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
 
 @pytest.mark.parametrize("left", [0.0404, 0.0396])
 @pytest.mark.parametrize("seed", range(10))
-def test_exact_equalities_of_others_do_not_tie_a_column(seed, left):
+def test_exact_equalities_of_other_columns_imply_no_near_equality(seed, left):
     # Cancelled rounding of an exact equality, divided by itself, is of any size.
     rng = np.random.default_rng(seed)
     parts = rng.gamma(2.0, size=(95, 3)) * [1, 20, 1]
@@ -203,7 +203,7 @@ def test_exact_equalities_of_others_do_not_tie_a_column(seed, left):
     assert_array_equal(relations(X).in_equality, [left < 0.04, True, True, True, True])
 
 
-def test_all_rows_confirm_what_some_tell():
+def test_equalities_of_a_subset_are_checked_on_all_rows():
     # Rows of which equalities are computed satisfy it, others do not.
     x = gamma(0, 4000, 2)
     X = np.column_stack([x, x.sum(axis=1)])
@@ -269,7 +269,7 @@ def test_relations_and_bounds_do_not_depend_on_the_sorting(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_fourth_row_of_a_sorted_panel_says_nothing(seed):
+def test_sorted_panels_do_not_mislead_the_search(seed):
     X = panel(seed, 1000, 4)[["year", "distance", "log", "square"]]
     y = np.random.default_rng(seed).uniform(size=len(X)) < 0.2
     new = PNLSampler(random_state=0).fit_resample(X, y)[0].iloc[len(X) :]
@@ -277,7 +277,7 @@ def test_every_fourth_row_of_a_sorted_panel_says_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_part_that_is_rarely_above_0_is_in_the_total(seed):
+def test_rarely_positive_parts_are_found_in_totals(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.gamma(2.0, size=(20_000, 3)), columns=["a", "b", "fee"])
     X.loc[rng.permutation(20_000)[40:], "fee"] = 0
@@ -286,7 +286,7 @@ def test_a_part_that_is_rarely_above_0_is_in_the_total(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_columns_of_a_few_values_hide_no_equality(seed):
+def test_nearly_constant_columns_hide_no_equality(seed):
     # In most samples of rows, the amounts are constant, or look proportional.
     rng, n = np.random.default_rng(seed), 5000
     a, b, rare = rng.poisson(9, n), rng.poisson(9, n), np.zeros((n, 4))
@@ -329,9 +329,7 @@ def test_terms_within_the_rounding_of_other_terms_are_in_no_equality(seed):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_equalities_of_wide_tables_are_found_next_to_columns_that_others_nearly_give(
-    seed, dtype
-):
+def test_equalities_of_wide_tables_are_found_next_to_near_equalities(seed, dtype):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1500, 20)) @ rng.normal(size=(20, 300))
     X = np.round(X + rng.normal(size=X.shape), 2)
@@ -348,7 +346,7 @@ def test_equalities_of_wide_tables_are_found_next_to_columns_that_others_nearly_
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_near_in_few_rows_is_dependent(seed):
+def test_near_equalities_are_found_in_few_rows(seed):
     rng = np.random.default_rng(seed)
     region = rng.integers(1, 6, 15)
     district = 10 * region + rng.integers(0, 6, 15)
@@ -366,7 +364,7 @@ def test_what_is_near_in_few_rows_is_dependent(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e6), (np.float64, 1e9)])
-def test_few_rows_tell_small_sums_beside_large_ones(dtype, large, seed):
+def test_small_sums_are_found_next_to_large_sums_in_few_rows(dtype, large, seed):
     rng = np.random.default_rng(seed)
     amounts, counts = large * rng.gamma(2.0, size=(8, 4)), rng.poisson(3, (8, 4))
     totals = [part.sum(axis=1) for part in (amounts, counts)]
@@ -378,7 +376,7 @@ def test_few_rows_tell_small_sums_beside_large_ones(dtype, large, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_few_rows_tell_sums_of_neighbouring_columns(seed):
+def test_sums_of_neighbouring_columns_are_found_in_few_rows(seed):
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.ones(12), 20)
     parts = rng.gamma(1.0, size=(20, 14))
@@ -411,7 +409,7 @@ def orders_slow(X):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("n", [5, 70, 1200])
-def test_orders_are_those_of_a_search_by_hand(n, seed):
+def test_orders_agree_with_a_brute_force_search(n, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     X = np.column_stack(
@@ -430,7 +428,7 @@ def test_orders_are_those_of_a_search_by_hand(n, seed):
     assert closed & expected == expected
 
 
-def test_orders_need_ranges_that_overlap_and_the_same_units():
+def test_orders_require_overlapping_ranges_and_equal_units():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=200)
     far = np.column_stack([x, x + 5])
@@ -445,7 +443,7 @@ def test_orders_need_ranges_that_overlap_and_the_same_units():
     assert len(find_orders(near, *ends, times, random_order(near))) == 0
 
 
-def test_missing_cells_say_nothing_about_orders():
+def test_missing_cells_are_ignored_in_orders():
     rng = np.random.default_rng(0)
     low = rng.normal(size=300)
     X = np.column_stack([low, low + rng.gamma(1.0, size=300)])
@@ -465,7 +463,7 @@ def blocks(X):
     }
 
 
-def test_flags_that_a_relation_links_are_a_block():
+def test_related_binary_columns_form_a_block():
     rng = np.random.default_rng(0)
     n = 400
     run = np.eye(3)[rng.integers(0, 3, n)]
@@ -486,7 +484,7 @@ def test_flags_that_a_relation_links_are_a_block():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_missing_cells_do_not_hide_that_flags_go_together(seed):
+def test_missing_cells_do_not_hide_blocks(seed):
     rng = np.random.default_rng(seed)
     implied, alone = rng.integers(0, 2, (2, 400))
     X = np.column_stack([implied, alone, implied * rng.integers(0, 2, 400)])
@@ -494,7 +492,7 @@ def test_missing_cells_do_not_hide_that_flags_go_together(seed):
     assert blocks(X) == {frozenset({0, 2}), frozenset({1})}
 
 
-def test_flags_that_a_given_equality_links_are_a_block():
+def test_binary_columns_of_a_given_equality_form_a_block():
     rng = np.random.default_rng(0)
     # Of any two flags all four combinations are there: a + b = c + d alone links them.
     either = rng.integers(0, 2, (80, 2))
@@ -505,7 +503,7 @@ def test_flags_that_a_given_equality_links_are_a_block():
     assert_array_equal(rows[:, :2].sum(axis=1), rows[:, 2:4].sum(axis=1))
 
 
-def test_limits_are_those_of_all_rows_widened():
+def test_bounds_are_the_extended_ranges_of_all_rows():
     X = np.column_stack([gamma(0, 30) * 1e6, np.tile([2.0, 5.0], 15), np.ones(30)])
     found = relations(X, extrapolation=0.5)
     room = 0.5 * np.ptp(X[:, 0])
@@ -515,7 +513,7 @@ def test_limits_are_those_of_all_rows_widened():
     assert np.isinf([without.columns.low[0], without.columns.high[0]]).all()
 
 
-def test_equalities_hold_in_all_rows_that_have_their_columns():
+def test_equalities_must_hold_in_all_complete_rows():
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(300, 5))
     X[:, 2] = X[:, 0] + X[:, 1]
@@ -564,7 +562,7 @@ def missed(X):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("value_support", ["auto", None])
-def test_near_equalities_of_whole_numbers_hold_as_nearly_as_in_the_data(
+def test_near_equalities_of_integers_hold_as_closely_as_in_the_data(
     seed, value_support
 ):
     X = rounded(seed)
@@ -575,7 +573,7 @@ def test_near_equalities_of_whole_numbers_hold_as_nearly_as_in_the_data(
     assert (missed(rows).max() < 4 * missed(X).max()).all()
 
 
-def test_an_equality_of_clocks_in_nanoseconds_has_its_constant():
+def test_equalities_of_nanoseconds_have_exact_constants():
     rng = np.random.default_rng(0)
     start = 1_700_000_000_000_000_000 + rng.integers(0, 10**15, 40)
     X = pd.DataFrame({"start": start, "took": rng.integers(1, 10**9, 40)})
@@ -586,7 +584,7 @@ def test_an_equality_of_clocks_in_nanoseconds_has_its_constant():
 
 
 @pytest.mark.parametrize("constant", [7, 5 * 10**12 + 7, 5 * 10**15 + 123, 2**60 + 3])
-def test_whole_constants_are_exact(constant):
+def test_integer_constants_are_exact(constant):
     first = np.random.default_rng(0).integers(0, 10**6, 90)
     X = np.column_stack([first, first + constant])
     words = "e+18" if constant > 2**53 else f"x0 = x1 - {constant}"
@@ -595,7 +593,7 @@ def test_whole_constants_are_exact(constant):
     assert_array_equal(new[:, 1] - new[:, 0], constant)
 
 
-def test_whole_numbers_of_too_wide_a_range_are_warned_of():
+def test_integers_with_a_range_beyond_float64_raise_a_warning():
     X = np.random.default_rng(0).integers(0, 2**61, (60, 2))
     with pytest.warns(UserWarning, match=r"2\*\*53"):
         PNLAugmenter().fit(np.column_stack([X, X.sum(axis=1)]))
@@ -610,7 +608,7 @@ def test_near_equalities_do_not_depend_on_the_unit_of_a_column(unit):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_wide_tables_keep_exact_and_near_equalities(dtype):
+def test_exact_and_near_equalities_of_wide_tables_are_found(dtype):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 100, (2000, 100)).astype(dtype) + 500
     X[:, 20] = X[:, 3] - X[:, 7]
@@ -620,7 +618,7 @@ def test_wide_tables_keep_exact_and_near_equalities(dtype):
     assert_array_equal(np.flatnonzero(found.in_equality), [3, 7, 20, 40])
 
 
-def test_wide_tables_without_exact_equalities_keep_near_ones():
+def test_near_equalities_of_wide_tables_are_found():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 100)).astype(np.float32)
     X[:, 40] = X[:, :20].sum(axis=1) + 0.3 * X[:, 40]

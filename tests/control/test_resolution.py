@@ -1,4 +1,4 @@
-"""The resolution of columns: what is found, what new rows keep, and requests."""
+"""Resolution of columns: detection, new rows and requests."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_new_rows_have_the_resolution_of_their_columns(name, is_sorted):
 
 
 @pytest.mark.parametrize("method", ["lines", "codes"])
-def test_samplers_keep_a_resolution_if_value_support_is_auto(method):
+def test_samplers_preserve_the_resolution_if_value_support_is_auto(method):
     rng = random()
     X = np.column_stack([1000 * rng.integers(5, 90, 200), rng.integers(0, 90, 200)])
     y = (np.arange(200) < 40).astype(int)
@@ -72,7 +72,7 @@ def test_samplers_keep_a_resolution_if_value_support_is_auto(method):
         assert (new[:, 0] % 1000 == 0).all() == expected
 
 
-def test_a_step_that_chance_explains_is_no_resolution():
+def test_resolutions_explained_by_chance_are_ignored():
     rng = random()
     few = np.array([2, 4, 8, 14])
     X = pd.DataFrame(
@@ -87,7 +87,7 @@ def test_a_step_that_chance_explains_is_no_resolution():
     assert_array_equal(support.widths, 1)
 
 
-def test_a_rare_exception_in_a_sorted_column_is_seen():
+def test_rare_exceptions_in_sorted_columns_are_found():
     values = np.r_[np.repeat(10 * np.arange(1, 2000), 10), 19_993]
     for column in (values, values[::-1]):
         X = np.column_stack([column, random().normal(size=len(values))])
@@ -95,7 +95,7 @@ def test_a_rare_exception_in_a_sorted_column_is_seen():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_atoms_off_the_resolution_stay_as_they_are(seed):
+def test_atoms_off_the_resolution_are_preserved(seed):
     rng = np.random.default_rng(seed)
     price = np.where(rng.random(400) < 0.3, 0, 500 + 1000 * rng.integers(1, 50, 400))
     X = pd.DataFrame({"price": price, "free": rng.normal(size=400)})
@@ -112,7 +112,7 @@ def test_atoms_off_the_resolution_stay_as_they_are(seed):
         assert 0.2 < (new == 0).mean() < 0.4
 
 
-def test_gaps_leave_the_resolution():
+def test_missing_cells_do_not_change_the_resolution():
     rng = random()
     values = np.where(rng.random(300) < 0.5, np.nan, 5.0 * rng.integers(0, 60, 300))
     values[:100] = np.nan
@@ -142,7 +142,7 @@ def test_totals_of_parts_are_exact_on_their_resolutions(pay):
     assert len(new.merge(pay)) < 50
 
 
-def test_the_column_of_the_finest_values_follows_from_the_others():
+def test_the_column_with_the_finest_resolution_is_the_pivot():
     rng = random()
     coarse, fine = 60 * rng.integers(0, 3000, 300), rng.integers(1, 40, 300)
     for order in ([0, 1, 2], [2, 1, 0]):
@@ -155,7 +155,7 @@ def test_the_column_of_the_finest_values_follows_from_the_others():
         assert len({*map(tuple, new)} - {*map(tuple, X)}) > 250
 
 
-def test_a_resolution_that_contradicts_an_equality_gives_way():
+def test_equalities_take_precedence_over_resolutions():
     rng = random()
     k = rng.integers(0, 100, 400)
     a, b = 4 * k, 6 * (k % 5 + 5 * rng.integers(0, 20, 400))
@@ -169,7 +169,7 @@ def test_a_resolution_that_contradicts_an_equality_gives_way():
     assert len(new.merge(X)) < 100
 
 
-def test_orders_hold_on_two_resolutions():
+def test_orders_hold_for_two_resolutions():
     rng = random()
     low = 10 * rng.integers(0, 50, 400)
     X = np.column_stack([low, 7 * ((low + 6) // 7 + rng.integers(0, 3, 400))])
@@ -182,7 +182,7 @@ def test_orders_hold_on_two_resolutions():
 # --- requests go first ------------------------------------------------------------
 
 
-def test_requests_that_the_resolution_can_meet_keep_it(pay):
+def test_requests_compatible_with_the_resolution_preserve_it(pay):
     augmenter = PNLAugmenter().fit(pay)
     lower = ColumnConstraint("salary", lower=49_500)
     new = augmenter.sample(300, constraints=lower, random_state=0)
@@ -194,7 +194,7 @@ def test_requests_that_the_resolution_can_meet_keep_it(pay):
     assert (new["total"] == new["salary"] + new["bonus"]).all()
 
 
-def test_other_requests_are_met_by_values_of_the_type(pay):
+def test_incompatible_requests_are_satisfied_without_the_resolution(pay):
     augmenter = PNLAugmenter().fit(pay)
     equal = ColumnConstraint("salary", equal=49_501)
     new = augmenter.sample(300, constraints=equal, random_state=0)
@@ -209,7 +209,7 @@ def test_other_requests_are_met_by_values_of_the_type(pay):
     assert (moved["total"] == moved["salary"] + moved["bonus"]).all()
 
 
-def test_sums_of_values_with_an_offset():
+def test_sums_of_values_with_an_offset_are_satisfied():
     rng = random()
     X = np.column_stack([0.02 + 0.05 * rng.integers(0, 90, 300), rng.normal(size=300)])
     augmenter = PNLAugmenter().fit(X)
@@ -221,7 +221,7 @@ def test_sums_of_values_with_an_offset():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_coarse_and_fine_columns_of_one_constraint_keep_their_steps(seed):
+def test_coarse_and_fine_columns_in_one_constraint_keep_their_resolution(seed):
     # Rounding the hours moves the wage by up to 50 cents.
     rng = np.random.default_rng(seed)
     hours = rng.integers(1, 60, 400) * 1.0

@@ -1,4 +1,4 @@
-"""Totals through the public door: met by new rows with all that rows keep."""
+"""Totals of new rows, requested from the estimators."""
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ def planted(rng, X):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
+def test_feasible_totals_are_satisfied_and_relations_preserved(seed):
     (X, augmenter), rng = fitted(seed), np.random.default_rng([seed, 5])
     sums, counts = planted(rng, X)
     rows = augmenter.sample(N, random_state=seed, totals=[sums, counts])
@@ -78,21 +78,21 @@ def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
 @pytest.mark.parametrize(
     ("totals", "message"),
     [
-        ({"wage": 1e9}, "sum of 'wage' is 1000000000, but 60 rows .* reach"),
-        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "only reach 150000. Request 150000"),
-        ({"region": {"n": 40, "s": 40}}, "'region' sum to 80, but there are 60 new"),
+        ({"wage": 1e9}, "'wage' .* 1000000000, .* 60 rows"),
+        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, r"'net' .* 150000\."),
+        ({"region": {"n": 40, "s": 40}}, "'region' .* 80, .* 60 "),
         ({"region": {"east": 3}}, "region='east'"),
         ({"sex": {"f": 30.5}}, "the count of sex='f'"),
-        ({"persons": 120.5}, "sum of 'persons' .* reach 120 or 121. Request 120,"),
+        ({"persons": 120.5}, "'persons' .* 120 or 121"),
     ],
 )
-def test_totals_that_no_rows_have_are_refused_by_name(totals, message):
+def test_infeasible_totals_are_rejected_by_name(totals, message):
     _, augmenter = fitted(0)
     with pytest.raises(ValueError, match=message):
         augmenter.sample(N, random_state=0, totals=totals)
 
 
-def test_means_intervals_and_arrays_of_sums():
+def test_means_intervals_and_arrays_of_sums_are_satisfied():
     X = np.random.default_rng(0).gamma(2.0, size=(80, 3))
     X[:, 2] = X[:, 0] + X[:, 1]
     augmenter, wanted = PNLAugmenter().fit(X), 55 * X.mean(axis=0)
@@ -108,7 +108,7 @@ def test_means_intervals_and_arrays_of_sums():
     assert rows[:, 1].sum() <= totals[1].upper * (1 + 1e-9)
 
 
-def test_means_are_of_the_cells_that_are_not_missing():
+def test_means_are_computed_over_observed_cells():
     X = table(0).drop(columns=["net", "persons"])
     gaps = np.random.default_rng(0).random((len(X), 2)) < 0.2
     X[["wage", "rent"]] = X[["wage", "rent"]].mask(gaps)
@@ -141,10 +141,10 @@ def members(n=100):
 
 @pytest.mark.parametrize("counted", [{"member": 10}, {"group": {"m": 10}}])
 @pytest.mark.parametrize("more", [{}, {"income": 500.0}])
-def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
+def test_constraints_that_contradict_counts_are_rejected(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(ValueError, match="10, .* is 25"):
+    with pytest.raises(ValueError, match="10, .* 25"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)
@@ -153,7 +153,7 @@ def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     assert ((rows["group"] == "m") == (rows["member"] == 1)).all()
 
 
-def test_rows_with_values_of_their_own_have_base_rows_near_them_next_to_counts():
+def test_base_rows_are_near_the_values_of_each_row_next_to_counts():
     rng = np.random.default_rng(0)
     kind = rng.choice(["light", "heavy"], 400)
     weight = np.where(kind == "heavy", 5000.0, 3500.0) + rng.normal(0, 300, 400)
@@ -173,7 +173,7 @@ def test_rows_with_values_of_their_own_have_base_rows_near_them_next_to_counts()
 
 
 @pytest.mark.parametrize("asked", [{"a": 1, "b": 1}, {"n_flags": 1}, {"price": 1}])
-def test_totals_of_flags_are_met_by_base_rows_that_satisfy_the_constraints(asked):
+def test_totals_of_binary_columns_are_satisfied_by_feasible_base_rows(asked):
     rng = np.random.default_rng(9)
     k = rng.integers(0, 3, 500)
     flags = np.eye(3, dtype=int)[k]
@@ -196,15 +196,15 @@ def test_totals_of_flags_are_met_by_base_rows_that_satisfy_the_constraints(asked
 
 @pytest.mark.parametrize("asked", [{"equal": 3.5}, {"lower": 3.2, "upper": 3.8}])
 @pytest.mark.parametrize("column", ["adults", "sex"])
-def test_what_no_whole_number_has_is_refused(asked, column):
+def test_constraints_without_an_integer_are_rejected(asked, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
     asked = ColumnConstraint(column, **asked)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
-    with pytest.raises(ValueError, match=f"{column} must be .* integers .* 3 or 4:"):
+    with pytest.raises(ValueError, match=f"{column} .* 3 or 4:"):
         augmenter.sample(5, 0, constraints=asked)
 
 
-def test_what_no_cents_have_is_refused_at_once():
+def test_contradictory_constraints_on_cents_are_rejected():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.gamma(2, [8000, 800], (60, 2)).round(2), columns=["a", "b"])
     X["total"] = (X["a"] + X["b"]).round(2)
@@ -212,22 +212,22 @@ def test_what_no_cents_have_is_refused_at_once():
         ColumnConstraint("total", equal=X["total"][:4]),
         ColumnConstraint({"a": 1, "total": 1}, equal=20_000),
     ]
-    with pytest.raises(ValueError, match="total = a . b and total = .* leave out one"):
+    with pytest.raises(ValueError, match="total = a . b and total = "):
         PNLAugmenter().fit(X).sample(4, 0, constraints=asked)
 
 
 @pytest.mark.parametrize("column", ["took", "day"])
-def test_sums_of_times_are_refused(column):
+def test_sums_of_times_are_rejected(column):
     hours = pd.to_timedelta(np.arange(60) % 9, unit="h")
     X = pd.DataFrame({"took": hours, "day": pd.Timestamp("2024") + hours, "x": 1.5})
-    with pytest.raises(ValueError, match=f"sum of '{column}'.*example days"):
+    with pytest.raises(ValueError, match=f"sum of '{column}'"):
         PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
     with pytest.raises(ValueError, match=f"sum of '{column}'"):
         adjust(X, totals={column: 45})
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cents_and_whole_floats_keep_orders_and_steps_beside_a_total_of_others(seed):
+def test_totals_preserve_orders_and_resolutions_of_other_columns(seed):
     rng = np.random.default_rng(seed)
     count = rng.poisson(3, 40).astype(float)
     amount = count + rng.gamma(1.0, size=40)
@@ -243,7 +243,7 @@ def test_cents_and_whole_floats_keep_orders_and_steps_beside_a_total_of_others(s
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_missing_cells_are_in_no_order_with_whole_numbers_of_a_total(seed):
+def test_orders_with_missing_cells_do_not_affect_totals_of_integers(seed):
     rng = np.random.default_rng(seed)
     first = rng.poisson(20, 80)
     second = (first + rng.poisson(5, 80)).astype(float)
@@ -256,7 +256,7 @@ def test_missing_cells_are_in_no_order_with_whole_numbers_of_a_total(seed):
     assert rows["first"].min() >= first.min()
 
 
-def test_the_report_counts_the_parents_that_rows_with_constraints_start_from():
+def test_report_contains_the_effective_number_of_parents():
     X, augmenter = fitted(0)
     asked = ColumnConstraint("wage", lower=float(X["wage"].nlargest(12).min()))
     given = {"constraints": asked, "return_report": True, "return_parents": True}
@@ -267,7 +267,7 @@ def test_the_report_counts_the_parents_that_rows_with_constraints_start_from():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_totals_of_what_whole_numbers_give_are_met_in_any_order(seed):
+def test_totals_of_columns_that_depend_on_integers_are_satisfied_in_any_order(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"height": rng.integers(400, 530, 100)})
     X["centred"] = X["height"] - 462.44168

@@ -1,4 +1,4 @@
-"""Codes of rows, and codes that cannot be decoded."""
+"""Encoding and decoding of rows, and codes that cannot be decoded."""
 
 import joblib
 import numpy as np

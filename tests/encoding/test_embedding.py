@@ -1,4 +1,4 @@
-"""Scaling of features to [0, 1] in any units, and embeddings of a user."""
+"""Scaling of features to [0, 1] in any unit, and custom embeddings."""
 
 from functools import partial
 
@@ -49,7 +49,7 @@ UNITS = {
 
 @pytest.mark.parametrize(("dtype", "unit"), UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_unit_has_a_range(seed, dtype, unit):
+def test_embedded_range_is_0_to_1_in_any_unit(seed, dtype, unit):
     X = (uniform(seed, 30, 4) * unit).astype(dtype)
     X[:2] = np.array([[-1.0], [1.0]]) * unit
     embedding = RangeEmbedding().fit(X)
@@ -80,7 +80,7 @@ def ranges(X):
 
 @pytest.mark.parametrize(("dtype", "unit"), UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)
-def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
+def test_new_rows_have_the_spread_of_the_training_rows_in_any_unit(shape, dtype, unit):
     X = uniform(0, 60, *shape).reshape(60, -1)
     X[:, ::2] *= unit
     X = X.reshape(60, *shape).astype(dtype)
@@ -99,13 +99,13 @@ def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
 
 @pytest.mark.parametrize(("dtype", "unit"), [(np.float64, 1e-20), (np.float32, 1e-9)])
 @pytest.mark.parametrize("offset", [0.3, 1e-5])
-def test_a_column_that_the_offset_would_round_away_is_rejected(offset, dtype, unit):
+def test_a_column_lost_to_rounding_by_the_offset_is_rejected(offset, dtype, unit):
     X = np.abs(normal(0, 30, 3) * [1, 1, unit * offset]).astype(dtype)
     with pytest.raises(ValueError, match="Column 2"):
         PNLAugmenter(Codes(1, offset=offset, embedding=None)).fit(X)
 
 
-def test_values_near_the_largest_float32():
+def test_codes_that_overflow_float32_are_rejected():
     X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
     lines = PNLAugmenter(Lines(3.0), extrapolation=None).fit(X)
     assert np.isfinite(lines.sample(500, random_state=0)).all()
@@ -118,7 +118,7 @@ def test_values_near_the_largest_float32():
 def test_a_mass_that_overflows_is_rejected():
     X = np.abs(1e308 * uniform(0, 30, 4))
     X[4] = 1.5e308
-    with pytest.raises(ValueError, match="X"):
+    with pytest.raises(ValueError, match="row of X "):
         PNLAugmenter(Codes(1, embedding=None)).fit(X)
 
 
@@ -159,7 +159,7 @@ def test_output_of_transformers_must_be_finite(kind, value, name):
     with pytest.raises(ValueError, match=f"(?s){kind}=.* {name}.* row 1, column 2"):
         PNLAugmenter(Codes(**{kind: there})).fit(X)
     augmenter = PNLAugmenter(Codes(**{kind: back}), extrapolation=None)
-    with pytest.raises(ValueError, match=f"{kind}="):
+    with pytest.raises(ValueError, match=f"inverse_transform of {kind}="):
         augmenter.fit(X).sample(3, random_state=0)
 
 

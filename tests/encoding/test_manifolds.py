@@ -1,4 +1,4 @@
-"""Local manifolds and draws with their own sets, and classes of a user."""
+"""Local manifolds with their own base, and custom draws and manifolds."""
 
 from numbers import Real
 
@@ -107,7 +107,7 @@ def test_local_set_of_a_table_on_a_tensor_poset(make):
     [
         ({"order": 1, "poset": TensorPoset((2, 5))}, "local_manifold"),
         ({"order": 3, "poset": TensorPoset((2, 6))}, "order=3"),
-        ({"base": [12], "poset": TensorPoset((2, 6))}, "12"),
+        ({"base": [12], "poset": TensorPoset((2, 6))}, "Element 12 "),
         ({"order": 1, "poset": (2, 6)}, "'poset' parameter"),
         ({"order": "one"}, "'order' parameter"),
     ],
@@ -196,7 +196,7 @@ OF_A_USER = {
 
 @pytest.mark.parametrize("shape", [(12,), (4, 3)], ids=str)
 @pytest.mark.parametrize("name", OF_A_USER)
-def test_classes_of_a_user_work_in_augmenter_and_sampler(name, shape):
+def test_custom_draws_and_manifolds_work_in_augmenter_and_sampler(name, shape):
     params, n_parents = OF_A_USER[name]
     X = np.random.default_rng(0).normal(size=(60, *shape))
     augmenter = PNLAugmenter(Codes(**params), value_support=None).fit(X)
@@ -212,7 +212,7 @@ def test_classes_of_a_user_work_in_augmenter_and_sampler(name, shape):
     assert sampler.parent_indices_.shape == (20, n_parents)
 
 
-def test_codes_drawn_by_a_class_of_a_user_are_decoded():
+def test_codes_of_custom_draws_are_decoded():
     X = positive(0, 6, n=30)
     base = ManyBodyProjector(1, poset=TensorPoset((6,)), offset=0, with_mass=True)
     bare = {"extrapolation": None, "value_support": None}
@@ -229,7 +229,7 @@ def test_codes_drawn_by_a_class_of_a_user_are_decoded():
 
 
 @pytest.mark.parametrize("manifold", [PowerManifold(0.3), HalfManifold(order=1)])
-def test_local_manifold_of_a_user_decodes_by_its_formula(manifold):
+def test_custom_local_manifold_decodes_by_its_formula(manifold):
     X, low = positive(0, 4, 3), TensorPoset((4, 3)).order.ravel() == 1
     projector = backward(
         2, local_manifold=manifold, k_neighbors=3, offset=0, tol=1e-11
@@ -266,7 +266,7 @@ def test_parameters_of_draws_and_manifolds_are_checked(params, name, make):
         fit(*(X,) if make is PNLAugmenter else (X, LABELS))
 
 
-def test_strategies_are_left_as_they_are():
+def test_fit_does_not_modify_draws_and_manifold():
     draws, manifold = CentralDraws(), PowerManifold()
     method = Codes(draws=draws, local_manifold=manifold)
     PNLAugmenter(method).fit(positive(0, 6)).sample(3, random_state=0)

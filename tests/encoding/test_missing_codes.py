@@ -54,7 +54,7 @@ def test_codes_of_complete_rows_do_not_change(order, with_mass):
 @pytest.mark.parametrize("offset", [0.0, 0.5])
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_points_of_codes_complete_rows_as_the_imputer_does(seed, order, offset):
+def test_decoded_rows_agree_with_the_imputer(seed, order, offset):
     _, gaps = with_gaps(seed)
     projector = projector_of(order, offset=offset)
     points = projector.inverse_transform(projector.fit_transform(gaps)) - offset
@@ -81,7 +81,7 @@ def test_projection_keeps_observed_sums_and_has_no_theta_beyond_the_order(seed, 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_of_the_base_have_the_code_of_the_complete_row(seed):
+def test_missing_cells_do_not_change_codes_of_rows_in_the_model(seed):
     """Test that missing cells do not matter if observed cells determine the cells."""
     rng = np.random.default_rng(seed)
     functions = ScaledBasis((5, 4, 6), 2).functions
@@ -113,7 +113,7 @@ def test_undetermined_codes_are_flat_and_named_in_a_warning():
         projector.transform(gaps[[2] * 12])
 
 
-def test_choice_between_orders_copies_and_types():
+def test_grid_search_pickle_and_float32_support_missing_cells():
     rng = np.random.default_rng(0)
     X, y = rng.gamma(2.0, size=(60, 3, 4)), np.arange(60) % 2
     X[y == 1, 0] *= 2

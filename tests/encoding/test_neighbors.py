@@ -63,7 +63,7 @@ def test_neighbors_of_more_rows_than_a_chunk(with_mass):
 
 @pytest.mark.parametrize("n_copies", [8, 20, 300])
 @pytest.mark.parametrize("n_neighbors", [1, 3, 5])
-def test_copies_of_a_row_are_its_neighbors(n_neighbors, n_copies):
+def test_duplicates_of_a_row_are_its_neighbors(n_neighbors, n_copies):
     # Rounding decides which copies are found.
     X = np.repeat(positive(0, 2, 3, n=2), n_copies, axis=0)
     projector = backward(k_neighbors=n_neighbors).fit(X)
@@ -107,7 +107,7 @@ def test_euclidean_neighbors_agree_with_scikit_learn(seed):
 
 
 @pytest.mark.parametrize("metric", ["kl", "euclidean"])
-def test_distances_to_neighbors_come_in_blocks(metric):
+def test_distances_to_neighbors_are_computed_in_blocks(metric):
     X = positive(0, 12, 16, n=3000)
     projector = backward(metric=metric, offset=0.1).fit(X)
     codes = projector.codes_ + 0.01

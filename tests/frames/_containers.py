@@ -1,4 +1,4 @@
-"""Rows in every container and type, and tables of them."""
+"""Example rows in every container and dtype."""
 
 from decimal import Decimal
 from types import SimpleNamespace

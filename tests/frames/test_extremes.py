@@ -1,4 +1,4 @@
-"""Values so far out that most others are equal beside them."""
+"""Extreme values next to which other values are lost to rounding."""
 
 import warnings
 
@@ -38,7 +38,7 @@ def X():
 @pytest.mark.parametrize("value", [NO_DATA, -9.96921e36, 1e20, -1e13])
 @pytest.mark.parametrize("rows", [[5], [0, 1, 2999], np.s_[:300], np.s_[::9]])
 @pytest.mark.parametrize("scale", [1e-300, 1.0])
-def test_a_value_far_beyond_all_others_is_named(X, column, value, rows, scale):
+def test_extreme_values_raise_a_warning_with_the_column(X, column, value, rows, scale):
     warn(read_gaps(X * scale))
     X[rows, column] = value
     end = "smallest" if value < 0 else "largest"
@@ -46,7 +46,7 @@ def test_a_value_far_beyond_all_others_is_named(X, column, value, rows, scale):
         warn(read_gaps(X * scale))
 
 
-def test_values_beyond_a_column_without_others_are_no_fault(X):
+def test_extreme_values_of_nearly_constant_columns_raise_no_warning(X):
     X[5, 2] = 1e300
     warn(read_gaps(X))
     X[1:, 0] = 0
@@ -54,7 +54,7 @@ def test_values_beyond_a_column_without_others_are_no_fault(X):
 
 
 @pytest.mark.filterwarnings("ignore:Integers beyond")
-def test_far_whole_numbers_and_times_are_warned_of():
+def test_extreme_integers_and_times_raise_a_warning():
     rng = np.random.default_rng(0)
     whole = rng.integers(1, 400, 300)
     whole[10:15] = np.iinfo(np.int64).min
@@ -68,7 +68,7 @@ def test_far_whole_numbers_and_times_are_warned_of():
         warn(read(frame))
 
 
-def test_rows_of_a_class_are_held_against_the_range_of_all():
+def test_rows_of_a_class_are_compared_with_the_range_of_all_rows():
     X = np.random.default_rng(0).normal(size=(100, 2))
     X[:40, 1] = 1e30
     whole = read_gaps(X)
@@ -91,7 +91,7 @@ def test_augmenter_and_sampler_warn_once(seed):
         assert ["column 1" in str(w.message) for w in caught] == [True]
 
 
-def test_a_value_far_out_beside_many_zeros_is_warned_of():
+def test_an_extreme_value_among_many_zeros_raises_a_warning():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((20_000, 1)) < 0.99, 0, rng.exponential(size=(20_000, 1)))
     X = np.hstack([X, rng.normal(size=X.shape)])

@@ -1,4 +1,4 @@
-"""Categories of tables: whole numbers that tell values apart, and the values again."""
+"""Category codes of tables, and their conversion to values."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ NAN = float("nan")
     ],
     ids=str,
 )
-def test_codes_tell_values_apart(values, codes):
+def test_different_values_have_different_codes(values, codes):
     found, first = level_codes(values)
     assert found.tolist() == codes
     assert first.tolist() == [codes.index(k) for k in range(len(set(codes)))]
@@ -55,7 +55,7 @@ def test_missing_values_are_a_category(container):
     assert equal(new, X.take(donors) if rows is None else rows)
 
 
-def test_labels_of_a_part_are_those_of_its_rows():
+def test_category_codes_of_a_subset_match_its_rows():
     X = pd.DataFrame({"a": ["x", "y", "x", "z"], "b": [1.0, 2.0, 3.0, 4.0]})
     table = read(X, "auto")
     assert table.labels.tolist() == [[0], [1], [0], [2]]
@@ -80,7 +80,7 @@ def test_arrays_may_have_categories(make, dtype):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_times_that_are_categories_differ_by_nanoseconds(container):
+def test_times_as_categories_have_nanosecond_resolution(container):
     pl = pytest.importorskip("polars")
     ticks = pl.Series([1, 2, 1001, 1])
     X = pl.DataFrame(
@@ -100,7 +100,7 @@ def test_times_that_are_categories_differ_by_nanoseconds(container):
     assert equal(there_and_back(table), X)
 
 
-def test_coordinates_of_many_levels_are_fewer_where_rows_are_many():
+def test_rare_levels_share_coordinates_if_memory_is_limited():
     n = 2**17
     labels = np.arange(n)[:, None] // 2
     points = Indicators(labels, 1.0).points

@@ -1,4 +1,4 @@
-"""Missing cells are restored with the mark of the container, dtype and column."""
+"""Missing cells are restored with the marker of the container, dtype and column."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def typed():
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("name", typed())
-def test_types_keep_their_marker(name, container):
+def test_types_preserve_their_missing_value_marker(name, container):
     if name == "half" and container != "pandas":
         pytest.skip("no such type")
     X = in_container(
@@ -71,7 +71,7 @@ OBJECTS = {
 @pytest.mark.parametrize("marker", [None, np.nan, pd.NA, pd.NaT], ids=str)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("in_array", [True, False])
-def test_objects_keep_their_types_and_marker(in_array, kind, marker):
+def test_objects_preserve_their_types_and_missing_value_marker(in_array, kind, marker):
     values = [*OBJECTS[kind], marker, marker]
     rows = pd.DataFrame({"some": values, "x": np.arange(6.0)}, dtype=object)
     words = ["some"] if kind == "words" else []
@@ -89,7 +89,7 @@ def test_objects_keep_their_types_and_marker(in_array, kind, marker):
 
 @pytest.mark.parametrize("container", ["polars", "pyarrow"])
 @pytest.mark.parametrize("dtype", ["Float64", "Float32"])
-def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
+def test_nan_and_null_are_restored_by_column(dtype, container):
     pl = pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     columns = {
@@ -106,7 +106,9 @@ def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
 
 @pytest.mark.parametrize("container", [*CONTAINERS, "objects"])
 @pytest.mark.parametrize("dtype", ["Int64", "UInt64"])
-def test_integers_beyond_2_53_beside_gaps_are_doubles_with_a_warning(dtype, container):
+def test_integers_beyond_2_53_with_missing_cells_become_float64_with_a_warning(
+    dtype, container
+):
     values = pd.Series([2**62 + 1, None, 2**62 + 5], dtype=dtype)
     values = values.astype("object" if container == "objects" else dtype)
     X = pd.DataFrame({"n": values, "x": 1.0})
@@ -120,7 +122,7 @@ def test_integers_beyond_2_53_beside_gaps_are_doubles_with_a_warning(dtype, cont
     assert {int(n.as_py() if hasattr(n, "as_py") else n) for n in new} == {2**62}
 
 
-def test_integers_beyond_2_53_with_gaps_are_read_by_columns_of_floats():
+def test_integers_beyond_2_53_with_missing_cells_are_read_as_floats():
     floats = read(pd.DataFrame({"n": [0.5, 1.5]}))
     later = pd.DataFrame({"n": pd.array([2**60, None], dtype="Int64")})
     assert_array_equal(floats.read(later)[:, 0], [2.0**60, np.nan])
@@ -129,7 +131,7 @@ def test_integers_beyond_2_53_with_gaps_are_read_by_columns_of_floats():
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array])
-def test_infinity_beside_a_gap_is_named_in_sparse_rows_too(make):
+def test_infinity_next_to_nan_is_named(make):
     X = np.ones((9, 4))
     X[3, 1], X[3, 2], X[5, 0] = np.nan, np.inf, np.inf
     with pytest.raises(ValueError, match="row 3, column 2"):
@@ -137,7 +139,7 @@ def test_infinity_beside_a_gap_is_named_in_sparse_rows_too(make):
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3, 1)], ids=str)
-def test_rows_of_any_axes_may_have_gaps(shape):
+def test_rows_of_any_shape_may_have_missing_cells(shape):
     X = np.random.default_rng(0).normal(size=(9, *shape))
     X[3].flat[-1] = np.nan
     table = read(X, missing=True)

@@ -16,17 +16,17 @@ def refusal(table, key):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_keys_are_names_or_places(container):
+def test_keys_are_names_or_indices(container):
     table = read(in_container(common(), container), "auto")
     for j, name in enumerate(common().columns):
         for key in (name, j, j - 12, np.int8(j), np.str_(name)):
             assert table.column_of(key, "") == j
     assert "'real '" in refusal(table, "real ")
     for key in (12, -13, 0.0, True, None, {}, [1], np.array([1]), ("real",), (0, 1)):
-        assert "an index (0 to 11)" in refusal(table, key)
+        assert "(0 to 11)" in refusal(table, key)
 
 
-def test_indices_of_columns_count_categories():
+def test_indices_of_columns_include_categorical_columns():
     X = np.ones((9, 4))
     X[:, 0] = [0, 1, 2] * 3
     for rows in (X, pd.DataFrame(X, columns=list("abcd")), X.astype(object)):
@@ -37,7 +37,7 @@ def test_indices_of_columns_count_categories():
     assert "(0 to 3)" in refusal(read(X), "a")
 
 
-def test_cells_of_tensors_have_tuples():
+def test_cells_of_tensors_are_tuples_or_flat_indices():
     table = read(np.ones((9, 3, 4)))
     for cell in np.ndindex(3, 4):
         flat = int(np.ravel_multi_index(cell, (3, 4)))
@@ -45,7 +45,7 @@ def test_cells_of_tensors_have_tuples():
         for key in (cell, from_the_end, flat, flat - 12):
             assert table.column_of(key, "") == flat
     for key in ((3, 0), (0,), (0, 0, 0), (0, 1.0), (True, 0), 12):
-        assert "a cell of shape (3, 4), or an index up to 11" in refusal(table, key)
+        assert "(3, 4)" in refusal(table, key)
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def test_integer_names_can_be_ambiguous(names, valid, invalid):
     for key in valid:
         assert table.column_of(key, "") == key
     for key in invalid:
-        assert "index" in refusal(table, key)
+        assert f" {key}," in refusal(table, key)
 
 
 def test_a_name_of_two_columns_is_rejected():
     table = read(pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"]))
-    assert "columns [0, 2]" in refusal(table, "a")
+    assert "[0, 2]" in refusal(table, "a")
     assert table.column_of("b", "") == 1
     table = read(pd.DataFrame(np.ones((5, 3)), columns=[0, 1, 1]))
-    assert "columns [1, 2]" in refusal(table, 1)
+    assert "[1, 2]" in refusal(table, 1)
     assert table.column_of(0, "") == 0
 
 
-def test_names_of_other_types_are_names():
+def test_names_can_have_any_type():
     X = pd.DataFrame(np.ones((5, 3)), columns=[0.5, True, pd.Timestamp("2020-01-01")])
     table = read(X)
     assert [table.column_of(name, "") for name in X.columns] == [0, 1, 2]
@@ -86,7 +86,7 @@ def test_names_of_other_types_are_names():
     [["b", "c"], np.array(["c", "b"]), [1, 2], [-2, "c"], [False, True, True]],
     ids=str,
 )
-def test_all_ways_to_choose_categories(given):
+def test_categorical_features_can_be_names_indices_or_a_mask(given):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "c": [5, 6]})
     assert read(X, given).categorical == [1, 2]
 

@@ -1,4 +1,4 @@
-"""Rejected rows, with the row and the column; attributes set on estimators."""
+"""Invalid rows are rejected with row and column, and attributes are set."""
 
 from decimal import Decimal
 from functools import partial
@@ -51,7 +51,7 @@ def test_infinity_among_decimals_is_named():
         read(pd.DataFrame({"p": prices, "x": 1.0}))
 
 
-def test_columns_of_errors_count_categories():
+def test_columns_in_errors_include_categorical_columns():
     X = np.ones((12, 4))
     X[3, 2] = np.nan
     for rows in (X, sp.csr_array(X), pd.DataFrame(X), X.astype(object)):
@@ -103,7 +103,7 @@ def test_columns_that_are_not_numeric_are_named(X, place):
     ],
     ids=str,
 )
-def test_other_types_than_numbers_are_rejected(X):
+def test_non_numeric_types_are_rejected(X):
     with pytest.raises((TypeError, ValueError)):
         read(X)
 
@@ -120,7 +120,7 @@ def test_other_types_than_numbers_are_rejected(X):
     ],
     ids=str,
 )
-def test_other_shapes_than_tables_have_no_categories(X):
+def test_categories_require_a_table(X):
     with pytest.raises(ValueError):
         read(X, [0])
 

@@ -1,4 +1,4 @@
-"""Tables: every container and type there and back, parts, what is shared or owned."""
+"""Tables restore every container and dtype; subsets and ownership of memory."""
 
 import pickle
 import tracemalloc
@@ -33,7 +33,7 @@ CONTAINERS = ["pandas", "polars", "pyarrow"]
 @pytest.mark.parametrize(
     "dtype", ["f8", "f4", "f2", "i8", "i4", "i1", "u1", "u4", "u8", "bool"]
 )
-def test_arrays_come_back(dtype, shape):
+def test_arrays_are_restored(dtype, shape):
     X = (9 * np.random.default_rng(0).uniform(size=(N, *shape))).astype(dtype)
     table = read(X)
     assert equal(there_and_back(table), X)
@@ -56,7 +56,7 @@ def test_arrays_come_back(dtype, shape):
 
 @pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_array, sp.coo_array])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "bool"])
-def test_sparse_rows_come_back(make, dtype):
+def test_sparse_rows_are_restored(make, dtype):
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((N, 6)) < 0.6, 0, rng.integers(1, 9, (N, 6)))
     X = make(dense.astype(dtype))
@@ -74,7 +74,7 @@ def test_sparse_rows_come_back(make, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
-def test_integers_that_are_no_doubles_are_exact_near_their_least(dtype):
+def test_large_integers_are_exact_relative_to_their_minimum(dtype):
     ids = FAR + np.arange(N)
     X = np.column_stack([ids, np.full(N, FAR), np.arange(N)]).astype(dtype)
     for rows in (X, pd.DataFrame(X)):
@@ -123,7 +123,7 @@ def test_numbers_of_any_type_in_lists_and_objects_are_floats(make):
 
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
-def test_frames_come_back(make):
+def test_frames_are_restored(make):
     X = make()
     table = read(X, "auto")
     assert equal(there_and_back(table), X)
@@ -164,7 +164,7 @@ def test_decimals_and_large_objects_are_read_as_float64(container):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_frames_of_narwhals_are_those_under_them(container):
+def test_narwhals_frames_return_the_native_frame(container):
     nw = pytest.importorskip("narwhals")
     X = in_container(common(), container)
     table = read(nw.from_native(X, eager_only=True), "auto")
@@ -176,7 +176,7 @@ def test_frames_of_narwhals_are_those_under_them(container):
     [["a", "a", "b"], [2, 1, 0], [None, 1.5, ("a", 1)], [("a", 1), ("a", 2), ("b", 1)]],
     ids=str,
 )
-def test_names_may_be_anything(names):
+def test_column_names_can_have_any_type(names):
     columns = [1.0, 2.0], [1, 2], ["u", "v"]
     X = pd.concat([pd.Series(column) for column in columns], axis=1)
     X.columns = pd.Index(names, tupleize_cols=isinstance(names[0], tuple))
@@ -209,7 +209,7 @@ class Shared:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8"])
-def test_memory_of_others_is_not_owned(dtype):
+def test_shared_memory_is_not_owned_by_the_table(dtype):
     array = np.arange(20).reshape(5, 4).astype(dtype)
     for X in (array, Shared(array), array[::-1], memoryview(array), tuple(array)):
         table = read(X)
@@ -233,7 +233,7 @@ def test_memory_of_others_is_not_owned(dtype):
     assert listed.stack([listed.like(np.zeros((0, 4)))])[:5] == array.tolist()
 
 
-def test_lists_come_back_as_lists_and_new_rows_as_arrays():
+def test_stacked_lists_are_lists_and_new_rows_are_arrays():
     X = np.random.default_rng(0).normal(size=(9, 3))
     table = read(X.tolist())
     new = table.like(table.numbers())
@@ -244,7 +244,7 @@ def test_lists_come_back_as_lists_and_new_rows_as_arrays():
     assert table.stack([there_and_back(table)]) == objects * 2
 
 
-def test_without_rows_little_is_left():
+def test_a_table_without_rows_is_small():
     X = common(4000).assign(objects=pd.Series([True, False] * 2000, dtype=object))
     table = read(X, "auto")
     bare = table.without_rows()
@@ -254,7 +254,7 @@ def test_without_rows_little_is_left():
     assert equal(again.like(table.numbers(), np.arange(4000)), X)
 
 
-def test_integers_become_doubles_a_part_at_a_time():
+def test_integers_are_converted_to_float64_in_parts():
     X = np.zeros((1000, 5000), np.uint8)
     tracemalloc.start()
     table = read(X)
@@ -268,7 +268,7 @@ def test_integers_become_doubles_a_part_at_a_time():
     assert table.numbers().dtype == np.float64
 
 
-def test_a_large_sparse_matrix_is_never_dense_as_a_whole():
+def test_a_large_sparse_matrix_is_not_converted_to_dense():
     rng = np.random.default_rng(0)
     places = rng.integers(0, 20_000, 10**5), rng.integers(0, 5000, 10**5)
     X = sp.csr_array((rng.random(10**5), places), shape=(20_000, 5000))
@@ -284,7 +284,7 @@ def test_a_large_sparse_matrix_is_never_dense_as_a_whole():
 
 
 @pytest.mark.parametrize("container", ["array", "sparse", "images", *FRAMES])
-def test_no_rows_come_back_as_none(container):
+def test_empty_tables_are_restored(container):
     if container in FRAMES:
         X = FRAMES[container]()
     else:

@@ -1,4 +1,4 @@
-"""Targets: numbers and classes in every container, and more of them."""
+"""Numeric targets and classes in every container."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def more(y, new):
     "dtype",
     ["Int64", "UInt8", "int64[pyarrow]", "double[pyarrow]", "int8", "Float32", "f4"],
 )
-def test_series_keep_name_and_type(dtype):
+def test_series_preserve_name_and_dtype(dtype):
     y = pd.Series([1, 2, 3], name="price", index=[7, 8, 9]).astype(dtype)
     values, _ = read_target(y)
     assert_array_equal(values, [[1.0], [2.0], [3.0]])
@@ -31,7 +31,7 @@ def test_series_keep_name_and_type(dtype):
     assert more(y.rename(None), [1, 2]).name is None
 
 
-def test_numbers_of_other_containers():
+def test_numeric_targets_of_other_containers_are_restored():
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     y = pl.Series("n", [1, 2, 3], dtype=pl.Int16)
     assert more(y, [1.7, 9]).equals(pl.Series("n", [1, 2, 3, 2, 9], dtype=pl.Int16))
@@ -69,7 +69,7 @@ MASKED = np.ma.masked_array([0, 1, 2], [False, True, False])
     ],
     ids=str,
 )
-def test_bad_numbers_are_refused(y):
+def test_invalid_numeric_targets_are_rejected(y):
     with pytest.raises((TypeError, ValueError), match=r"\by\b"):
         read_target(y)
 
@@ -84,7 +84,7 @@ def series(values, library, dtype=None):
 @pytest.mark.parametrize(
     "values", [["no", "yes", "no"], [3, 2**60 + 1, 3], [True, False]]
 )
-def test_classes_come_back_in_a_series(library, values):
+def test_classes_in_a_series_are_restored(library, values):
     if library == "pyarrow":
         y = pytest.importorskip("pyarrow").chunked_array([values])
     else:
@@ -100,7 +100,7 @@ def test_classes_come_back_in_a_series(library, values):
     assert (whole.dtype, whole.name) == (y.dtype, "c")
 
 
-def test_classes_of_enums_lists_and_columns():
+def test_classes_in_enums_lists_and_frames_are_restored():
     pl = pytest.importorskip("polars")
     y = pl.Series("c", ["no", "yes"], dtype=pl.Enum(["yes", "no"]))
     new = read_classes(y)[1](np.array(["no", "yes", "yes"], dtype=object))
@@ -114,7 +114,7 @@ def test_classes_of_enums_lists_and_columns():
 @pytest.mark.parametrize(
     "make", [np.array, sp.csr_array, pd.DataFrame, np.ndarray.tolist]
 )
-def test_one_hot_classes_are_their_columns(make):
+def test_one_hot_classes_are_column_indices(make):
     one_hot = np.eye(3, dtype=int)[[2, 0, 1]]
     labels, like = read_classes(make(one_hot))
     assert labels.tolist() == [2, 0, 1]
@@ -130,29 +130,29 @@ LABELS = np.array([[1, 1, 0], [0, 0, 0], [0, 1, 0]])
     "y, message",
     [
         (None, "PNLAugmenter"),
-        ("abc", "y"),
-        (MASKED, "y is a masked array"),
-        (["a", None], "row 1"),
-        (pd.array([1, None], dtype="Int64"), "row 1"),
-        (RAGGED, "row 1"),
-        (COMPLEX, "Complex data not supported: y"),
+        ("abc", "y .*str"),
+        (MASKED, "y .*masked"),
+        (["a", None], "y .*row 1"),
+        (pd.array([1, None], dtype="Int64"), "y .*row 1"),
+        (RAGGED, "y .*row 1"),
+        (COMPLEX, "y .*complex128"),
         (np.array([0.5, 1.5]), "PNLRegressionSampler"),
-        (np.array([1, "a"], dtype=object), "astype"),
+        (np.array([1, "a"], dtype=object), r"y\.astype"),
         (np.array([[1, 2], [3, 4]]), "PNLRegressionSampler"),
         (pd.DataFrame({"a": [1.5, 2], "b": [0, 1]}), r"\(2, 2\)"),
         (np.zeros((3, 2, 2)), r"\(3, 2, 2\)"),
-        (LABELS, "combination of labels"),
-        (sp.csr_array(LABELS), "combination of labels"),
-        (LABELS[1:], "combination of labels"),
+        (LABELS, r"y .*\(3, 3\)"),
+        (sp.csr_array(LABELS), r"y .*\(3, 3\)"),
+        (LABELS[1:], r"y .*\(2, 3\)"),
     ],
     ids=str,
 )
-def test_bad_classes_are_refused(y, message):
+def test_invalid_classes_are_rejected(y, message):
     with pytest.raises((TypeError, ValueError), match=message):
         read_classes(y)
 
 
-def test_classes_in_a_frame_name_the_series():
+def test_classes_in_a_polars_frame_are_rejected():
     pl = pytest.importorskip("polars")
     with pytest.raises(ValueError):
         read_classes(pl.DataFrame({"y": [0, 1]}))

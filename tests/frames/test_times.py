@@ -1,4 +1,4 @@
-"""Times: steps, clocks of zones, and times before the first one."""
+"""Times and durations: resolution, time zones and comparisons."""
 
 import numpy as np
 import pytest
@@ -26,13 +26,13 @@ CONTAINERS = ["pandas", "polars", "pyarrow"]
         ([], "ns", 86_400 * 10**9),
     ],
 )
-def test_step_is_the_longest_unit_that_is_kept(ticks, unit, step):
+def test_resolution_is_the_longest_unit_that_divides_all_times(ticks, unit, step):
     assert step_of_time(np.array(ticks, np.int64), unit) == step
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Etc/GMT+5", "UTC"])
-def test_local_dates_stay_dates_where_clocks_do_not_change(zone, container):
+def test_local_dates_stay_dates_without_daylight_saving(zone, container):
     local = pd.date_range("2021-01-05", periods=400, freq="D", tz=zone)
     X = in_container(pd.DataFrame({"d": local}), container)
     table = read(X)
@@ -40,13 +40,13 @@ def test_local_dates_stay_dates_where_clocks_do_not_change(zone, container):
     assert table.numbers()[:, 0].tolist() == list(range(400))
     new = table.like(np.arange(-20.0, 500)[:, None])
     new = new if container == "pandas" else new.to_pandas()
-    asked = pd.date_range("2020-12-16", periods=520, freq="D", tz=zone)
-    assert (new["d"].to_numpy() == asked.to_numpy()).all()
+    requested = pd.date_range("2020-12-16", periods=520, freq="D", tz=zone)
+    assert (new["d"].to_numpy() == requested.to_numpy()).all()
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Sao_Paulo"])
-def test_local_dates_of_changing_clocks_are_read_in_utc(zone, container):
+def test_local_dates_with_daylight_saving_are_read_in_utc(zone, container):
     days = pd.date_range("2015-01-02", periods=300, freq="D")
     local = days.tz_localize(zone, nonexistent="shift_forward", ambiguous=[True] * 300)
     X = in_container(pd.DataFrame({"d": local}), container)
@@ -58,7 +58,7 @@ def test_local_dates_of_changing_clocks_are_read_in_utc(zone, container):
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-def test_times_before_the_first_are_negative(unit, container):
+def test_times_before_the_first_time_are_negative(unit, container):
     days = pd.date_range("1900-01-03", periods=60, freq="D").as_unit(unit)
     took = pd.to_timedelta(np.arange(60) - 5, unit="h").as_unit(unit)
     X = pd.DataFrame({"t": days, "took": took, "v": np.arange(60.0)})
@@ -72,7 +72,7 @@ def test_times_before_the_first_are_negative(unit, container):
     assert (back["t"] == days[0] - pd.Timedelta("5D")).all()
 
 
-def test_points_count_from_one_start_and_lengths_from_zero():
+def test_times_have_a_common_origin_and_durations_start_at_zero():
     start = pd.date_range("2020-01-01", periods=20, freq="D")
     X = pd.DataFrame({"end": start + pd.Timedelta("9D"), "start": start})
     X["took"] = X["end"] - X["start"]
@@ -121,7 +121,7 @@ def days(counts):
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("value_support", ["auto", None])
-def test_lengths_of_different_units_are_compared_as_times(container, value_support):
+def test_durations_of_different_units_are_compared(container, value_support):
     rng = np.random.default_rng(0)
     booked = rng.integers(1, 30, 300)
     worked = (86_400 * booked * rng.uniform(0.7, 1, 300)).astype(int)
@@ -153,7 +153,7 @@ def test_dates_are_compared_next_to_a_column_of_times(shift):
 HOUR = pd.Timedelta("1h")
 
 
-def test_times_of_a_zone_are_compared_among_themselves():
+def test_times_are_compared_only_within_a_time_zone():
     rng = np.random.default_rng(0)
     start = START + days(rng.integers(0, 300, 300))
     end = start + pd.to_timedelta(rng.integers(0, 2000, 300), "min")
@@ -167,7 +167,7 @@ def test_times_of_a_zone_are_compared_among_themselves():
     assert (new["start"] <= new["end"]).all()
 
 
-def test_points_lengths_and_numbers_are_in_no_order():
+def test_times_durations_and_numbers_are_not_ordered():
     rng = np.random.default_rng(0)
     k = rng.integers(0, 100, 300)
     X = pd.DataFrame(
@@ -180,7 +180,7 @@ def test_points_lengths_and_numbers_are_in_no_order():
     assert new_rows(X, n=10)[0].orders_ == []
 
 
-def test_a_column_keeps_what_common_ticks_would_round():
+def test_columns_keep_their_unit_if_a_common_unit_would_round():
     rng = np.random.default_rng(0)
     fine = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 10**15, 50))
     wide = pd.Timestamp("1800-01-01") + days(rng.integers(0, 10**5, 50))
@@ -190,7 +190,7 @@ def test_a_column_keeps_what_common_ticks_would_round():
     assert table.scales[0] != table.scales[1] == table.scales[2]
 
 
-def test_integers_beyond_floats_are_compared_as_they_are():
+def test_integers_beyond_float64_are_compared_exactly():
     rng = np.random.default_rng(0)
     first = 2**60 + rng.integers(0, 10**6, 300)
     X = pd.DataFrame({"first": first, "last": first + rng.integers(1, 10**4, 300)})
@@ -200,7 +200,7 @@ def test_integers_beyond_floats_are_compared_as_they_are():
 
 
 @pytest.mark.parametrize("of_start, of_took", [(1, 60), (60, 1), (1440, 60), (15, 45)])
-def test_an_end_is_a_start_and_a_length_of_any_units(of_start, of_took):
+def test_end_times_are_start_plus_duration_in_any_unit(of_start, of_took):
     rng = np.random.default_rng(0)
     start = START + pd.to_timedelta(of_start * rng.integers(0, 3000, 300), "min")
     took = pd.to_timedelta(of_took * rng.integers(1, 40, 300), "min")
@@ -215,7 +215,7 @@ def test_an_end_is_a_start_and_a_length_of_any_units(of_start, of_took):
     assert str(given.equalities_) == str(augmenter.equalities_)
 
 
-def test_constraints_on_times_of_different_units():
+def test_constraints_on_times_of_different_units_hold():
     rng = np.random.default_rng(0)
     booked = days(rng.integers(1, 30, 300))
     worked = pd.to_timedelta(rng.integers(1, 10**6, 300), "s")

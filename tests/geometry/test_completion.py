@@ -89,7 +89,7 @@ def test_estimable_cells_of_a_general_poset_by_rank(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.1])
-def test_poisson_regression_on_the_observed_cells_gives_the_same(seed, ridge):
+def test_completion_agrees_with_a_poisson_regression_on_observed_cells(seed, ridge):
     rng, shape = np.random.default_rng(seed), (4, 5, 3)
     counts = rng.poisson(exact(rng, shape, 3) * 8) + (ridge == 0)
     observed = rng.random(shape) > 0.3
@@ -111,7 +111,7 @@ def test_poisson_regression_on_the_observed_cells_gives_the_same(seed, ridge):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_expectation_and_maximisation_give_the_same(seed):
+def test_completion_agrees_with_the_em_algorithm(seed):
     """Test against Dempster, Laird and Rubin 1977: impute the model, and fit again."""
     rng, shape = np.random.default_rng(seed), (4, 3, 4)
     poset, measure = TensorPoset(shape), rng.gamma(2.0, size=shape) + 0.1
@@ -155,7 +155,7 @@ def test_sums_of_observed_cells_are_kept(seed):
         ),
     ],
 )
-def test_likelihood_without_a_maximum_leaves_cells_that_are_not_estimable(
+def test_cells_are_not_estimable_without_a_maximum_of_the_likelihood(
     table, order, known
 ):
     table = np.array(table)
@@ -170,7 +170,7 @@ def test_likelihood_without_a_maximum_leaves_cells_that_are_not_estimable(
     assert found.rank == matched.sum()
 
 
-def test_structural_zeros_stay_and_need_no_mass():
+def test_structural_zeros_are_preserved_and_must_have_no_mass():
     rng, poset = np.random.default_rng(0), TensorPoset((4, 4))
     table = rng.gamma(1.0, size=(4, 4))
     reference = 1.0 - np.eye(4)
@@ -225,7 +225,7 @@ def test_in_an_empty_margin_observed_cells_are_zero_and_missing_cells_nan():
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_early_stops_are_above_the_minimum(max_iter):
+def test_objective_after_early_stopping_is_above_the_minimum(max_iter):
     rng, shape = np.random.default_rng(0), (4, 5, 3)
     measure, ridge = rng.gamma(0.3, size=shape), 0.01
     given, poset = hidden(rng, measure, 0.3), TensorPoset(shape)
@@ -246,7 +246,7 @@ def test_early_stops_are_above_the_minimum(max_iter):
     assert best.converged and left > -1e-12
 
 
-def test_a_ridge_is_the_same_in_every_basis():
+def test_ridge_penalty_does_not_depend_on_the_basis():
     rng = np.random.default_rng(1)
     given = hidden(rng, rng.gamma(1.0, size=(2, 12)), 0.3)
     for order in (np.arange(12) > 0, np.arange(12) % 3 == 1):
@@ -256,7 +256,7 @@ def test_a_ridge_is_the_same_in_every_basis():
         assert tensor.estimable is None
 
 
-def test_a_ridge_on_a_smooth_mode_is_one_on_differences():
+def test_ridge_on_an_ordered_mode_penalises_differences():
     rng, n = np.random.default_rng(2), 9
     given = hidden(rng, rng.gamma(3.0, size=n), 0.3)
     seen, ridge = ~np.isnan(given), 0.01
@@ -288,7 +288,7 @@ def test_rows_do_not_depend_on_the_others(ridge):
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
-def test_no_rows_and_no_cells(ridge):
+def test_empty_input_gives_empty_output(ridge):
     poset, none = TensorPoset((2, 3)), np.empty((0, 2, 3))
     found = complete(none, poset, poset.order == 1, ridge=ridge)
     assert found.measure.shape == (0, 2, 3)
@@ -298,8 +298,8 @@ def test_no_rows_and_no_cells(ridge):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"measures": np.full((2, 3), np.nan)}, "row 0"),
-        ({"measures": np.zeros((2, 3))}, "row 0"),
+        ({"measures": np.full((2, 3), np.nan)}, "measures .* row 0"),
+        ({"measures": np.zeros((2, 3))}, "measures .* row 0"),
         ({"measures": -np.ones((2, 3))}, r"measures .* \(0, 0\)"),
         ({"measures": np.full((2, 3), np.inf)}, r"measures .* \(0, 0\)"),
         ({"measures": np.ones((3, 2))}, "measures"),
@@ -314,7 +314,7 @@ def test_no_rows_and_no_cells(ridge):
         ({"matched": np.eye(2, 3, 2, bool), "ordered_modes": [0]}, "ordered_modes"),
     ],
 )
-def test_bad_input_is_refused(change, name):
+def test_invalid_input_is_rejected(change, name):
     poset = TensorPoset((2, 3))
     given = {"measures": np.ones((2, 3)), "poset": poset, "matched": poset.order == 1}
     with pytest.raises((IndexError, ValueError), match=name):

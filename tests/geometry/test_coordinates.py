@@ -170,7 +170,7 @@ def test_fisher_information_is_the_covariance_of_indicators(seed, kind, concentr
         assert_array_equal(found[1], fisher_information(p[1], poset, chosen))
 
 
-def test_fisher_information_of_elements_given_in_any_way():
+def test_fisher_information_accepts_masks_and_indices():
     poset, rng = TensorPoset((3, 4)), np.random.default_rng(0)
     p = rng.dirichlet(np.ones(12)).reshape(3, 4)
     mask = np.zeros((3, 4), bool)
@@ -189,7 +189,7 @@ def test_fisher_information_of_elements_given_in_any_way():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mass", [1e-3, 1.0, 2.5e4])
-def test_theta_of_a_measure_carries_its_mass(kind, mass):
+def test_theta_of_a_measure_contains_its_mass(kind, mass):
     poset, _ = poset_and_order(kind, 0)
     p = random_prob(np.random.default_rng(0), poset.shape, 3)
     theta = theta_from_prob(mass * p, poset)
@@ -201,7 +201,7 @@ def test_theta_of_a_measure_carries_its_mass(kind, mass):
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.25, np.nan])
-def test_theta_refuses_a_cell_without_logarithm_and_names_it(bad):
+def test_theta_rejects_nonpositive_cells_by_index(bad):
     p = np.full((2, 2, 3), 1 / 6)
     p[1, 0, 2] = bad
     with pytest.raises(ValueError, match=r"\(1, 0, 2\)"):
@@ -225,7 +225,7 @@ def test_coordinates_of_float32_stay_float32():
     "from_theta", [prob_from_theta, measure_from_theta, log_partition]
 )
 @pytest.mark.parametrize("poset", [TensorPoset((2, 3)), "general"], ids=str)
-def test_theta_whose_sums_overflow_is_refused_by_its_row(poset, from_theta):
+def test_theta_with_overflowing_sums_is_rejected_by_row(poset, from_theta):
     # The entries are finite, but their sums are inf, or inf - inf.
     if poset == "general":
         poset = Poset.from_relations(6, tensor_relations((2, 3)))

@@ -56,7 +56,7 @@ def test_kl_of_measures_whose_ratio_is_beyond_floating_point(p, q):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_kl_of_measures_splits_into_masses_and_shapes(seed):
+def test_kl_of_measures_is_a_sum_over_masses_and_shapes(seed):
     # KL(a p, b q) = a KL(p, q) + a log(a/b) - a + b.
     rng = np.random.default_rng(seed)
     p, q = random_prob(rng, (3, 4), 2, concentration=0.3)

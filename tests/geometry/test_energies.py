@@ -65,7 +65,7 @@ def poset_with_orders(seed, n_elements):
 @pytest.mark.parametrize("concentration", [1.0, 0.2])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parts_of_a_tensor_sum_to_the_whole(seed, shape, concentration):
+def test_parts_of_a_tensor_sum_to_the_total_energy(seed, shape, concentration):
     # The Pythagorean theorem: Amari 2016, section 1.6.
     p = random_prob(np.random.default_rng(seed), shape, 3, concentration)
     parts = energy_decomposition(p, TensorPoset(shape))
@@ -77,7 +77,7 @@ def test_parts_of_a_tensor_sum_to_the_whole(seed, shape, concentration):
 
 @pytest.mark.parametrize("n_elements", [20, 100, 200])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parts_of_a_poset_sum_to_the_whole(seed, n_elements):
+def test_parts_of_a_poset_sum_to_the_total_energy(seed, n_elements):
     rng, poset, leq = poset_with_orders(seed, n_elements)
     p = random_prob(rng, (n_elements,), None, 0.5)
     top = order_slow(leq).max()
@@ -112,7 +112,7 @@ def test_parts_are_divergences_of_a_generic_optimiser(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_energy_beyond_an_order_falls_with_the_order(seed):
+def test_energy_beyond_an_order_decreases_with_the_order(seed):
     poset = TensorPoset((2, 3, 2, 2))
     p = random_prob(np.random.default_rng(seed), poset.shape)
     energies = [interaction_energy(p, poset, order) for order in range(5)]
@@ -169,7 +169,7 @@ def test_separable_data_have_no_energy(seed, shape, concentration):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("kind", ["tensor", "poset"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_energy_is_zero_on_the_base_and_only_there(seed, kind, order):
+def test_energy_is_zero_only_on_the_base(seed, kind, order):
     rng, poset, _ = poset_with_orders(seed, 40)
     poset = TensorPoset((2, 3, 2, 2)) if kind == "tensor" else poset
     inside = in_base(rng, poset, order, 3)
@@ -228,7 +228,7 @@ def test_levels_can_be_masks_of_any_nested_sets(seed):
     )
 
 
-def test_a_mask_may_free_none_and_a_list_the_first_element():
+def test_levels_accept_empty_masks_and_lists_of_elements():
     # The bottom of this poset is its last element.
     poset, p = Poset.from_relations(3, [(2, 0), (2, 1)]), [0.5, 0.2, 0.3]
     none = interaction_energy(p, poset, np.zeros(3, bool))
@@ -241,13 +241,13 @@ def test_a_mask_may_free_none_and_a_list_the_first_element():
 @pytest.mark.parametrize(
     "levels", [[2, 1], [1, [(0, 1)]], [[(0,), (1, 2)], [(0, 1), (2,)]]], ids=str
 )
-def test_levels_that_are_not_nested_are_refused(levels):
+def test_levels_that_are_not_nested_are_rejected(levels):
     p = random_prob(np.random.default_rng(0), (2, 3, 2))
     with pytest.raises(ValueError):
         energy_decomposition(p, TensorPoset((2, 3, 2)), levels)
 
 
-def test_projection_that_does_not_converge_is_an_error_in_figures():
+def test_unconverged_projections_raise_an_error():
     p = random_prob(np.random.default_rng(0), (4, 4, 4), None, 0.1)
     with pytest.raises(RuntimeError):
         interaction_energy(p, TensorPoset((4, 4, 4)), 2, max_iter=1)

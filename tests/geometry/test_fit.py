@@ -117,7 +117,7 @@ def test_deviance_is_that_of_a_poisson_regression(seed, order):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_independence_of_two_is_the_chi_square_test(seed):
+def test_independence_of_two_modes_agrees_with_the_chi_square_test(seed):
     counts = random_counts(seed, (4, 5)) + 1
     fit = goodness_of_fit(counts, TensorPoset((4, 5)), 1)
     for value, kind in ((fit.pearson, "pearson"), (fit.deviance, "log-likelihood")):
@@ -130,7 +130,7 @@ def test_independence_of_two_is_the_chi_square_test(seed):
 
 @pytest.mark.parametrize("order", MODELS, ids=str)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_adjusted_degrees_count_cells_and_rank(seed, order):
+def test_adjusted_degrees_of_freedom_follow_from_cells_and_rank(seed, order):
     counts = random_counts(seed, mean=1.0, share=0.3)
     fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
     design = indicator_design(SHAPE, cells_slow(order))
@@ -138,7 +138,7 @@ def test_adjusted_degrees_count_cells_and_rank(seed, order):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_adjusted_degrees_of_any_poset(seed):
+def test_adjusted_degrees_of_freedom_of_a_general_poset(seed):
     rng = np.random.default_rng(seed)
     poset, leq = random_poset(rng, 12, density=0.2)
     counts = rng.poisson(0.7, 12)
@@ -148,7 +148,7 @@ def test_adjusted_degrees_of_any_poset(seed):
     assert fit.adjusted_dof == adjusted_slow(counts, design)
 
 
-def test_cells_that_no_empty_margin_forbids():
+def test_empty_cells_with_positive_margins_reduce_degrees_of_freedom():
     # Haberman, "The Analysis of Frequency Data", 1974: two opposite corners of 2 x 2 x
     # 2 are 0, all margins positive, and yet no model of order 2 fills these cells.
     counts = np.array([[[0, 3], [2, 5]], [[4, 1], [3, 0]]])
@@ -189,7 +189,7 @@ def test_model_of_order_0_is_uniform():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_elements_of_any_poset(seed):
+def test_elements_of_a_general_poset(seed):
     rng = np.random.default_rng(seed)
     poset, _ = random_poset(rng, 15, density=0.3)
     counts = rng.poisson(30, 15)
@@ -211,7 +211,7 @@ def test_elements_of_any_poset(seed):
         [1, 2, 3],
     ],
 )
-def test_invalid_counts_are_refused(bad):
+def test_invalid_counts_are_rejected(bad):
     with pytest.raises(ValueError):
         goodness_of_fit(bad, TensorPoset((2, 2)), 1)
 
@@ -238,7 +238,7 @@ def design_on(reference, order):
 @pytest.mark.parametrize("order", MODELS[:-1], ids=str)
 @pytest.mark.parametrize("kind", ["mask", "exposures"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fit_on_the_cells_that_can_occur_is_a_poisson_regression(seed, kind, order):
+def test_fit_with_structural_zeros_agrees_with_a_poisson_regression(seed, kind, order):
     exposures = random_reference(seed)
     reference = exposures > 0 if kind == "mask" else exposures
     counts, can = counts_on(exposures, seed), exposures > 0
@@ -288,7 +288,7 @@ def test_adjusted_degrees_with_random_and_structural_zeros(seed, order):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tests_of_terms_where_cells_cannot_occur(seed):
+def test_tests_of_terms_with_structural_zeros(seed):
     poset, reference = TensorPoset(SHAPE), random_reference(seed)
     counts = counts_on(reference, seed)
     tests = deviance_tests(counts, poset, reference=reference)
@@ -301,7 +301,7 @@ def test_tests_of_terms_where_cells_cannot_occur(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_theta_and_errors_are_those_of_the_cells_that_can_occur(seed):
+def test_theta_and_errors_with_structural_zeros(seed):
     poset, reference = TensorPoset((4, 5)), random_reference(seed, (4, 5))
     counts = counts_on(reference, seed)
     fit = goodness_of_fit(counts, poset, 1, reference=reference)
@@ -327,7 +327,7 @@ def test_theta_and_errors_are_those_of_the_cells_that_can_occur(seed):
         [[1, 0], [1, 1]],
     ],
 )
-def test_invalid_references_are_refused(reference):
+def test_invalid_references_are_rejected(reference):
     poset = TensorPoset((2, 2))
     for fit in (goodness_of_fit, deviance_tests):
         with pytest.raises(ValueError):

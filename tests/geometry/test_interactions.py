@@ -47,7 +47,7 @@ def test_mask_of_listed_interactions(shape, interactions):
 
 @pytest.mark.parametrize("shape", [(2, 3, 2, 3), (4, 1, 3, 2)], ids=str)
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_family_of_a_mask_is_the_largest_sets_that_make_it(seed, shape):
+def test_family_of_a_mask_contains_its_maximal_mode_sets(seed, shape):
     rng = np.random.default_rng(seed)
     used = [k for k in range(4) if shape[k] > 1]
     for _ in range(20):
@@ -78,7 +78,7 @@ def test_mask_of_an_order_is_that_of_all_its_mode_sets(shape, order):
 
 
 @pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
-def test_dimension_counts_products_of_lengths_less_one(shape, interactions):
+def test_dimension_is_a_sum_of_products_of_lengths_minus_one(shape, interactions):
     # A set of modes has prod (I_k - 1) functions of its own.
     d = len(shape)
     sizes = range(1, d + 1)
@@ -150,7 +150,7 @@ def test_elements_may_be_a_mask_or_listed():
     [0, -1, 4, [], [()], [(0, 1), ()], [(0, 3)], [(-1,)], [(1, 0, 1)], [0, 1]]
     + [[(0.0, 1.0)], [("0", "1")], "ab"],
 )
-def test_bad_interactions_are_refused(interactions):
+def test_invalid_interactions_are_rejected(interactions):
     with pytest.raises(ValueError):
         interaction_mask((2, 3, 2), interactions)
 
@@ -163,7 +163,7 @@ def test_bad_interactions_are_refused(interactions):
     ],
     ids=str,
 )
-def test_bad_elements_are_refused(elements):
+def test_invalid_elements_are_rejected(elements):
     with pytest.raises(ValueError):
         element_mask(TensorPoset((2, 3)), elements)
 
@@ -174,7 +174,7 @@ def test_bad_elements_are_refused(elements):
 @pytest.mark.parametrize(
     "shape", [(2,) * 9, (7, 2, 2, 7, 2, 2), (5, 5, 5, 2, 2), (1, 3), (40, 40)], ids=str
 )
-def test_joined_blocks_are_the_product_of_all_matrices(shape):
+def test_kronecker_blocks_multiply_to_the_kronecker_product(shape):
     rng = np.random.default_rng(0)
     matrices = [rng.normal(size=(n, n)) for n in shape]
     blocks = kronecker_blocks(matrices)

@@ -111,7 +111,7 @@ def test_random_feasible_problems_are_solved():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_against_scipy(seed):
+def test_solutions_agree_with_scipy(seed):
     rng = np.random.default_rng(seed)
     m0 = rng.gamma(2.0, size=5) + 0.1
     a = rng.choice([0.0, 1.0, -1.0], size=(2, 5), p=[0.2, 0.5, 0.3]) + np.eye(2, 5)
@@ -187,14 +187,14 @@ def test_rows_do_not_depend_on_their_neighbours():
         assert (row in together.reasons) == (0 in alone.reasons)
 
 
-def test_steps_across_a_bound_do_not_alternate():
+def test_steps_across_a_bound_do_not_oscillate():
     # One copy starts at its ceiling, so the slope has a kink at the start.
     found = linear_projection([[1.1, 1.0999]], [[1, -1]], 0, 0, ceiling=1.1, tol=1e-12)
     assert found.converged[0]
     np.testing.assert_allclose(found.measure, np.sqrt(1.1 * 1.0999), rtol=1e-12)
 
 
-def test_cells_that_must_be_nearly_empty():
+def test_nearly_empty_cells_converge():
     a, b = [[0.63, -0.014, -0.54]], 0.63 * 0.0364
     found = linear_projection(
         [[0.0355, 0.0018, 0.0069]], a, b, b, floor=[0.03, 0, 0], ceiling=0.0364
@@ -203,7 +203,7 @@ def test_cells_that_must_be_nearly_empty():
     assert found.measure[0, 1] < 1e-8
 
 
-def test_equations_that_repeat_each_other():
+def test_redundant_equations_are_satisfied():
     m0 = np.random.default_rng(0).gamma(1.0, size=(4, 5)) + 0.1
     a = np.array([[1, 1, 1, 0, 0], [2, 2, 2, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 1.0]])
     b = np.array([2, 4, 5, 3.0])
@@ -214,7 +214,7 @@ def test_equations_that_repeat_each_other():
 
 
 @pytest.mark.parametrize("width", [0.05, 0.1, 0.5, np.inf])
-def test_an_interval_around_an_equation_changes_nothing(width):
+def test_a_satisfied_interval_does_not_change_the_solution(width):
     income = np.array([2e3, 7e3, 34e3, 6e3])
     a = np.array([2 * income, [1, 0, 0, 0], [0, 1, 1, 0], income])
     value = a @ [0.4, 0.9, 0.2, 0.5]
@@ -282,7 +282,7 @@ def test_chi_square_of_one_equation_is_generalised_regression(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_chi_square_against_scipy(seed):
+def test_chi_square_solutions_agree_with_scipy(seed):
     rng = np.random.default_rng(seed)
     m0 = rng.gamma(2.0, size=6) + 0.1
     a = rng.choice([0.0, 1.0, -1.0], size=(2, 6), p=[0.2, 0.5, 0.3]) + np.eye(2, 6)
@@ -413,7 +413,7 @@ def test_reach_is_attained_at_the_bounds():
         {"floor": 2.0, "ceiling": 1.0},
     ],
 )
-def test_bad_input(change):
+def test_invalid_input_is_rejected(change):
     good = {
         "measures": [[1.0, 1.0]], "coefficients": [[1.0, 1.0]], "lower": 1.0,
         "upper": 1.0,
@@ -423,16 +423,16 @@ def test_bad_input(change):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_sparse_coefficients_give_what_dense_ones_do(seed):
+def test_sparse_and_dense_coefficients_give_the_same_result(seed):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=(6, 30)) * (rng.random((6, 30)) < 0.3)
     start = rng.gamma(2.0, size=(3, 30))
     wanted = (start * rng.uniform(0.7, 1.4, start.shape)) @ a.T
     room = rng.choice([0.0, 0.3], size=6)
-    asked = wanted - room, wanted + room
+    requested = wanted - room, wanted + room
     ranges = {"floor": 0.5 * start, "ceiling": 2.0 * start}
-    dense = linear_projection(start, a, *asked, **ranges)
-    sparse = linear_projection(start, csr_array(a), *asked, **ranges)
+    dense = linear_projection(start, a, *requested, **ranges)
+    sparse = linear_projection(start, csr_array(a), *requested, **ranges)
     assert dense.converged.all() and sparse.converged.all()
     np.testing.assert_allclose(sparse.measure, dense.measure, rtol=1e-7)
 

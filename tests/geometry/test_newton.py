@@ -114,7 +114,7 @@ def test_minimum_is_that_of_scipy(seed, solver, make):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_do_not_touch_each_other(seed, solver):
+def test_rows_are_solved_independently(seed, solver):
     # The rows differ in difficulty, so that they leave the batch one after the other.
     rng = np.random.default_rng(seed)
     problem = LogSumExp(rng, n=6, m=4)
@@ -139,7 +139,7 @@ def _only(problem, row):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_that_start_converged_take_no_step(seed):
+def test_converged_starts_take_no_step(seed):
     problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
     solved = newton_cg(problem, np.zeros((5, 4)), tol=1e-9, max_iter=100)
     start = np.where(np.arange(5)[:, None] % 2, solved.x, 0.0)
@@ -152,7 +152,7 @@ def test_rows_that_start_converged_take_no_step(seed):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_dense_newton_goes_on_beyond_tol(seed, tol):
+def test_dense_newton_continues_beyond_tol(seed, tol):
     # Newton's method squares the error, so one additional step gives many digits.
     problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
     start = np.zeros((5, 4))
@@ -165,7 +165,7 @@ def test_dense_newton_goes_on_beyond_tol(seed, tol):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("max_iter", [0, 1, 2])
-def test_running_out_of_steps_is_reported(max_iter, solver):
+def test_reaching_max_iter_is_reported(max_iter, solver):
     problem = LogSumExp(np.random.default_rng(0), n=4, m=5, scale=3.0)
     solution = solver(problem, np.zeros((4, 5)), tol=1e-10, max_iter=max_iter)
     assert not solution.converged.any()
@@ -174,7 +174,7 @@ def test_running_out_of_steps_is_reported(max_iter, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_tolerance_beyond_the_arithmetic_ends_unconverged(solver):
+def test_unreachable_tolerance_ends_without_convergence(solver):
     # No residual is below a negative tolerance, so rows leave when they stall.
     problem = LogSumExp(np.random.default_rng(0), n=4, m=5)
     solution = solver(problem, np.zeros((4, 5)), tol=-1.0, max_iter=10_000)
@@ -185,7 +185,7 @@ def test_tolerance_beyond_the_arithmetic_ends_unconverged(solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("distance", [1.0, 10.0, 1e3])
-def test_rows_that_still_descend_are_not_given_up(distance, solver):
+def test_rows_with_decreasing_objective_are_not_stopped(distance, solver):
     # Steps from a distant start are damped: the value decreases in every step, but the
     # residual often does not.
     problem = Logistic(np.random.default_rng(0), n=4, m=5, ridge=1e-3)

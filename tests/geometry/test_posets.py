@@ -1,4 +1,4 @@
-"""Posets: fast transforms against sums by definition, and the checks of input."""
+"""Posets: fast transforms agree with their definition; invalid input."""
 
 import ast
 import copy
@@ -86,7 +86,7 @@ def test_eta_is_the_adjoint_of_zeta(kind, seed):
     [TensorPoset((3, 4)), Poset.from_relations(12, tensor_relations((3, 4)))],
     ids=["tensor", "poset"],
 )
-def test_transform_keeps_float32_and_its_input(poset, transform):
+def test_transform_preserves_float32_and_its_input(poset, transform):
     x = np.random.default_rng(0).random((2, *poset.shape))
     for values, dtype in [
         (x, np.float64),
@@ -155,7 +155,7 @@ def test_order_is_the_number_of_atoms_below(seed):
 
 @pytest.mark.parametrize("kind", ["tensor", "poset"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_up_and_down_sets_are_recognised(seed, kind):
+def test_up_sets_and_down_sets_are_recognised(seed, kind):
     rng = np.random.default_rng(seed)
     if kind == "tensor":
         poset, leq = TensorPoset((3, 2, 3)), tensor_leq((3, 2, 3))
@@ -211,7 +211,7 @@ def test_elements_of_a_cycle_are_named(seed, length):
         (-2, [], "n_elements"),
     ],
 )
-def test_bad_relations_are_refused(n_elements, pairs, name):
+def test_invalid_relations_are_rejected(n_elements, pairs, name):
     with pytest.raises(ValueError, match=name):
         Poset.from_relations(n_elements, pairs)
 
@@ -230,14 +230,14 @@ def test_bad_relations_are_refused(n_elements, pairs, name):
     ],
     ids=str,
 )
-def test_arrays_of_another_shape_are_refused(poset, shape, transform):
+def test_arrays_of_another_shape_are_rejected(poset, shape, transform):
     with pytest.raises(ValueError):
         getattr(poset, transform)(np.ones(shape))
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_complex_arrays_are_refused(transform):
-    with pytest.raises(ValueError, match="Complex data"):
+def test_complex_arrays_are_rejected(transform):
+    with pytest.raises(ValueError, match="complex128"):
         getattr(TensorPoset((2, 3)), transform)(np.full((2, 3), 1j))
 
 
@@ -272,7 +272,7 @@ class Explicit(PosetProtocol):
 
 
 @pytest.mark.parametrize("missing", [*TRANSFORMS, "is_down_set"])
-def test_a_class_that_lacks_a_method_is_refused(missing):
+def test_a_class_without_a_required_method_is_rejected(missing):
     methods = {k: v for k, v in vars(Explicit).items() if k != missing}
     unfinished = type("Unfinished", (PosetProtocol,), methods)
     with pytest.raises(TypeError):
@@ -281,7 +281,7 @@ def test_a_class_that_lacks_a_method_is_refused(missing):
 
 @pytest.mark.parametrize("kind", ["down", "up", "order", "any"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_class_of_ones_own_is_projected_like_any_other(seed, kind):
+def test_custom_posets_can_be_projected(seed, kind):
     rng = np.random.default_rng(seed)
     poset, leq = random_poset(rng, 12)
     matched = {
@@ -300,7 +300,7 @@ def test_a_class_of_ones_own_is_projected_like_any_other(seed, kind):
 @pytest.mark.parametrize(
     "poset", [TensorPoset((2, 3, 2)), TensorPoset((12,)), "random"], ids=str
 )
-def test_defaults_of_the_protocol_are_what_faster_methods_give(poset):
+def test_default_methods_agree_with_fast_methods(poset):
     rng = np.random.default_rng(0)
     if isinstance(poset, str):
         poset, _ = random_poset(rng, 12)
@@ -323,7 +323,7 @@ def test_defaults_of_the_protocol_are_what_faster_methods_give(poset):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_greatest_below_is_its_definition(seed):
+def test_greatest_below_follows_its_definition(seed):
     rng = np.random.default_rng(seed)
     found = []
     for poset in (random_poset(rng, 10, 0.3)[0], TensorPoset((10,))):
@@ -352,7 +352,7 @@ def test_greatest_below_is_its_definition(seed):
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), None]
 )
-def test_a_poset_that_was_used_can_be_copied(copied):
+def test_used_posets_can_be_copied(copied):
     poset, _ = random_poset(np.random.default_rng(0), 12)
     f = np.random.default_rng(1).normal(size=(2, 12))
     expected = poset.moebius(f), poset.eta_inverse(f)
@@ -370,7 +370,7 @@ def test_a_poset_that_was_used_can_be_copied(copied):
     assert_array_equal(again.order, poset.order)
 
 
-def test_a_solver_that_was_used_can_be_pickled():
+def test_used_solvers_can_be_pickled():
     poset = TensorPoset((20, 20))
     rng = np.random.default_rng(0)
     matched = rng.random((20, 20)) < 0.8

@@ -119,7 +119,7 @@ def test_projection_has_eta_of_target_and_theta_of_reference(
 @pytest.mark.parametrize("kind", KINDS_OF_SET)
 @pytest.mark.parametrize("n_elements", [6, 25, 60])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_projection_is_what_a_generic_optimiser_finds(
+def test_projection_agrees_with_a_generic_optimiser(
     seed, n_elements, kind, concentration
 ):
     rng, poset, leq, matched, on, _ = set_case(seed, n_elements, kind)
@@ -134,7 +134,7 @@ def test_projection_is_what_a_generic_optimiser_finds(
 @pytest.mark.parametrize("kind", KINDS_OF_SET)
 @pytest.mark.parametrize("shape", [(12,), (3, 4), (2, 3, 2, 3)], ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_projection_on_a_tensor_is_what_a_generic_optimiser_finds(seed, shape, kind):
+def test_projection_on_a_tensor_agrees_with_a_generic_optimiser(seed, shape, kind):
     rng = np.random.default_rng(seed)
     leq = tensor_leq(shape)
     mask = random_set(rng, leq, kind)
@@ -150,7 +150,7 @@ def test_projection_on_a_tensor_is_what_a_generic_optimiser_finds(seed, shape, k
 @pytest.mark.parametrize("kind", [*KINDS_OF_SET, "tilt"])
 @pytest.mark.parametrize("max_iter", [0, 1, 100])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_residual_reported_is_that_of_the_answer(seed, max_iter, kind):
+def test_reported_residual_is_that_of_the_result(seed, max_iter, kind):
     rng, poset, leq, matched, on, _ = set_case(seed, 48, kind)
     if kind == "tilt":
         poset, leq = TensorPoset((4, 3, 4)), tensor_leq((4, 3, 4))
@@ -178,7 +178,7 @@ def test_residual_reported_is_that_of_the_answer(seed, max_iter, kind):
 @pytest.mark.parametrize("share_empty", [0.0, 0.4])
 @pytest.mark.parametrize("kind", ["poset", "tensor"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_splice_on_an_up_set_is_what_a_generic_optimiser_finds(seed, kind, share_empty):
+def test_splice_on_an_up_set_agrees_with_a_generic_optimiser(seed, kind, share_empty):
     rng = np.random.default_rng(seed)
     if kind == "poset":
         poset, leq = random_poset(rng, 36, density=0.06)
@@ -210,7 +210,7 @@ def test_splice_on_an_up_set_is_what_a_generic_optimiser_finds(seed, kind, share
 @pytest.mark.parametrize("with_reference", [False, True])
 @pytest.mark.parametrize(("shape", "interactions"), SHAPES_AND_ORDERS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tilt_is_the_general_route(seed, shape, interactions, with_reference):
+def test_tilt_agrees_with_the_general_route(seed, shape, interactions, with_reference):
     rng = np.random.default_rng(seed)
     poset = TensorPoset(shape)
     target = random_prob(rng, shape, 3, concentration=0.5)
@@ -261,7 +261,7 @@ def test_route_follows_the_shape_of_the_set(mask, route):
 
 @pytest.mark.parametrize("reference", [None, np.full((2, 3, 2), 1 / 12)])
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_no_rows_have_no_projections(order, reference):
+def test_empty_input_gives_empty_projections(order, reference):
     poset = TensorPoset((2, 3, 2))
     none = np.empty((0, 2, 3, 2))
     found = mixed_projection(none, reference, poset.order == order, poset)
@@ -314,7 +314,7 @@ def test_bottom_in_the_set_changes_nothing(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_SET)
-def test_rows_broadcast_and_do_not_touch_each_other(kind):
+def test_rows_broadcast_and_are_projected_independently(kind):
     rng, poset, _, matched, _, _ = set_case(0, 25, kind)
     target = random_prob(rng, poset.shape, 6).reshape(2, 3, 25)
     reference = random_prob(rng, poset.shape, 3)
@@ -385,7 +385,7 @@ def test_pythagoras_for_the_e_projection_on_matched_eta(seed, kind):
 
 @pytest.mark.parametrize(("shape", "interactions"), SHAPES_AND_ORDERS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fibre_projects_back_to_its_code(seed, shape, interactions):
+def test_points_of_a_fiber_project_to_its_code(seed, shape, interactions):
     # q has the marginals of the code w, which determine the projection of q.
     rng = np.random.default_rng(seed)
     poset, kept = TensorPoset(shape), interaction_mask(shape, interactions)
@@ -474,7 +474,7 @@ def many_body_by_poisson_regression(p, interactions):
     ids=str,
 )
 @pytest.mark.parametrize("seed", SEEDS)
-def test_many_body_projection_is_a_poisson_regression(
+def test_many_body_projection_agrees_with_a_poisson_regression(
     seed, shape, interactions, concentration
 ):
     p = random_prob(np.random.default_rng(seed), shape, None, concentration)
@@ -487,7 +487,7 @@ def test_many_body_projection_is_a_poisson_regression(
 
 @pytest.mark.parametrize("n_elements", [5, 8, 12])
 @pytest.mark.parametrize("seed", range(6))
-def test_structural_zeros_may_make_functions_dependent(seed, n_elements):
+def test_structural_zeros_can_make_functions_dependent(seed, n_elements):
     # Csiszar 1975: the Pythagorean theorem characterises the nearest distribution.
     rng, poset, leq, matched, on, _ = set_case(seed, n_elements, "any")
     target, reference = random_prob(rng, (2, 20, n_elements))
@@ -510,7 +510,7 @@ def test_structural_zeros_may_make_functions_dependent(seed, n_elements):
 
 @pytest.mark.parametrize("with_reference", [False, True])
 @pytest.mark.parametrize("interactions", [1, 2, [(0, 1)]])
-def test_an_empty_level_of_a_mode_stays_empty(interactions, with_reference):
+def test_empty_levels_of_a_mode_are_preserved(interactions, with_reference):
     # In the limit of positive targets, the level can be removed from the tensor.
     rng = np.random.default_rng(0)
     p = random_prob(rng, (3, 4, 2))
@@ -528,7 +528,7 @@ def test_an_empty_level_of_a_mode_stays_empty(interactions, with_reference):
 
 @pytest.mark.parametrize("index", [0, 7, 25])
 @pytest.mark.parametrize("interactions", [2, [(0, 3), (1, 4), (2, 5)], 3])
-def test_lifted_digit_is_a_poisson_regression(interactions, index):
+def test_lifted_image_agrees_with_a_poisson_regression(interactions, index):
     tensor = load_digits().images[index].reshape((2,) * 6) * 255 / 16 + 1e-5
     p = tensor / tensor.sum()
     found = tilt_projection(p, None, interactions, TensorPoset((2,) * 6))
@@ -538,7 +538,7 @@ def test_lifted_digit_is_a_poisson_regression(interactions, index):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
-def test_dense_newton_finishes_what_conjugate_gradients_cannot(seed):
+def test_dense_newton_converges_if_conjugate_gradients_do_not(seed):
     # Conjugate gradients do not determine the lightest cells of a lifted image; without
     # the dense solver, the rows stop near a residual of 1e-9.
     p = lifted_image(np.random.default_rng(seed))
@@ -552,7 +552,7 @@ def test_dense_newton_finishes_what_conjugate_gradients_cannot(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_conjugate_gradients_find_what_a_dense_solve_finds(seed):
+def test_conjugate_gradients_agree_with_a_dense_solver(seed):
     # For 326 free coordinates, dense Hessians only replace failed conjugate gradients.
     rng = np.random.default_rng(seed)
     assert interaction_mask(IMAGE_SHAPE, 3).sum() == 326
@@ -568,7 +568,7 @@ def test_conjugate_gradients_find_what_a_dense_solve_finds(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_general_route_with_many_coordinates(seed):
+def test_general_route_converges_with_many_coordinates(seed):
     # For more than 128 free coordinates, conjugate gradients use the zeta basis.
     rng = np.random.default_rng(seed)
     shape = (6, 6, 6)
@@ -586,7 +586,7 @@ def test_general_route_with_many_coordinates(seed):
 
 @pytest.mark.parametrize("height", [1e2, 1e3, 1e5])
 @pytest.mark.parametrize("which", ["order at most 2", "order 2", "poset", "many"])
-def test_peaks_far_apart_converge(which, height):
+def test_rows_with_distant_peaks_converge(which, height):
     # Target and reference have their mass at different cells, so Newton steps overshoot
     # to distributions whose Fisher information is numerically 0.
     rng = np.random.default_rng(1)
@@ -696,7 +696,7 @@ def test_bases_have_transposes_in_both_precisions(kind, dtype):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_with_little_mass_at_the_common_reference_levels(seed, order):
+def test_rows_with_little_mass_at_reference_levels_converge(seed, order):
     # Rows that nearly lack the common reference levels use their own heaviest levels.
     rng = np.random.default_rng(seed)
     shape = (3, 2, 3)
@@ -717,7 +717,7 @@ def test_rows_with_little_mass_at_the_common_reference_levels(seed, order):
 
 
 @pytest.mark.parametrize("route", ["tilt", "tilt, many", "general"])
-def test_running_out_of_steps_is_reported(route):
+def test_reaching_max_iter_is_reported(route):
     shape = IMAGE_SHAPE if route == "tilt, many" else (3, 4, 3)
     poset = TensorPoset(shape)
     # For a distant reference, a three-body tilt needs more than the initial sweeps.
@@ -740,7 +740,7 @@ def good():
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (6,), (2, 3, 1), ()])
-def test_wrong_shapes_are_refused(shape):
+def test_wrong_shapes_are_rejected(shape):
     poset, p = TensorPoset((2, 3)), good()
     other = np.full(shape, 1 / max(1, np.prod(shape)))
     matched = poset.order == 1
@@ -754,7 +754,7 @@ def test_wrong_shapes_are_refused(shape):
 
 @pytest.mark.parametrize("order", ["splice", "tilt", "general"])
 @pytest.mark.parametrize("damage", ["mass", "negative", "nan", "inf"])
-def test_arrays_that_are_no_distributions_are_refused(damage, order):
+def test_arrays_that_are_not_distributions_are_rejected(damage, order):
     poset, p = TensorPoset((2, 3)), good()
     bad = p.copy()
     if damage == "mass":

@@ -51,7 +51,7 @@ def random_problem(shape, sets, seed, n=4, empty=0.0):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape, sets", CASES)
-def test_margins_are_met_and_the_ratio_is_a_product(shape, sets, seed):
+def test_margins_are_satisfied_and_the_ratio_is_a_product(shape, sets, seed):
     # Csiszar 1975, theorem 3.1: these two conditions define the I-projection.
     tables, margins = random_problem(shape, sets, seed)
     found = rake_array(tables, margins, n_modes=len(shape), tol=1e-11)
@@ -85,7 +85,7 @@ def test_raking_is_the_mixed_projection(shape, sets, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_against_slsqp(seed):
+def test_raked_tables_agree_with_slsqp(seed):
     tables, margins = random_problem((3, 3), [(0,), (1,)], seed, n=1)
     design = np.vstack([_indicators((3, 3), (0,)), _indicators((3, 3), (1,))[1:]])
     wanted = np.concatenate([margins[(0,)][0], margins[(1,)][0][1:]])
@@ -105,7 +105,7 @@ def test_against_slsqp(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape, sets", CASES[:5])
-def test_structural_zeros_are_kept(shape, sets, seed):
+def test_structural_zeros_are_preserved(shape, sets, seed):
     tables, margins = random_problem(shape, sets, seed, empty=0.3)
     found = rake_array(tables, margins)
     assert np.all(found.tables[tables == 0] == 0)
@@ -114,7 +114,7 @@ def test_structural_zeros_are_kept(shape, sets, seed):
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
-def test_masses_of_any_size(scale):
+def test_tables_of_any_mass_converge(scale):
     tables, margins = random_problem((3, 4), [(0,), (1,)], 0)
     expected = rake_array(tables, margins).tables
     scaled = {modes: scale * margin for modes, margin in margins.items()}
@@ -124,7 +124,7 @@ def test_masses_of_any_size(scale):
 
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e290, 1e300])
 @pytest.mark.parametrize("shape, sets", CASES[:2])
-def test_tables_at_the_ends_of_floating_point(shape, sets, size):
+def test_tables_near_the_floating_point_limits_converge(shape, sets, size):
     # Scaling by a power of two is exact, so the result is the scaled result for tables
     # near 1, up to the resolution of denormal numbers.
     start = np.ones(shape)
@@ -142,7 +142,7 @@ def test_tables_at_the_ends_of_floating_point(shape, sets, size):
 
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-20])
 @pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
-def test_cells_that_are_nearly_empty_compared_with_other_cells(shape, size):
+def test_nearly_empty_cells_converge(shape, size):
     # Factors of 1e310 exceed the largest float.
     table = np.ones(shape)
     table[1] = size
@@ -165,14 +165,14 @@ def test_margins_are_broadcast_and_axes_follow_their_keys():
     np.testing.assert_allclose(nested.tables.reshape(tables.shape), each)
 
 
-def test_a_margin_within_another_changes_nothing():
+def test_redundant_margins_do_not_change_the_result():
     tables, margins = random_problem((3, 4, 5), [(0, 1), (1, 2), (1,), ()], 2)
     more = rake_array(tables, margins).tables
     fewer = rake_array(tables, {k: margins[k] for k in [(0, 1), (1, 2)]}).tables
     np.testing.assert_allclose(more, fewer)
 
 
-def test_levels_and_tables_without_mass():
+def test_levels_and_tables_without_mass_stay_empty():
     found = rake_array(
         np.ones((2, 2, 2)), {(0,): [[1, 0], [0, 0]], (1,): [[1, 0], [0, 0]]}
     )
@@ -191,7 +191,7 @@ def test_rows_do_not_depend_on_their_neighbours(shape, sets):
         assert alone.n_iter == together.n_iter[row]
 
 
-def test_margins_that_need_empty_cells():
+def test_margins_that_require_empty_cells_converge():
     # The I-projection is on the boundary, so the error of k sweeps is about 1 / k.
     found = rake_array([[1, 1], [1, 0]], {(0,): [1, 1], (1,): [1, 1]})
     np.testing.assert_allclose(found.tables, [[0, 1], [1, 0]], atol=1e-8)
@@ -216,7 +216,7 @@ def test_message_names_a_cell_of_contradictory_margins():
         rake_array(tables, {(0, 1): first, (1, 2): second})
 
 
-def test_three_margins_that_share_a_column():
+def test_three_margins_that_share_a_mode_are_satisfied_or_rejected():
     # The margins of pairs contradict each other only in mode 0.
     rng = np.random.default_rng(0)
     t = rng.gamma(1.0, size=(3, 4, 5))
@@ -227,14 +227,14 @@ def test_three_margins_that_share_a_column():
         rake_array(np.ones(t.shape), margins)
 
 
-def test_mass_where_the_table_has_none_is_refused():
+def test_margins_with_mass_in_empty_levels_are_rejected():
     table = np.ones((2, 3))
     table[1] = 0
     with pytest.raises(RakingError):
         rake_array(table, {(0,): [1, 2], (1,): [1, 1, 1]})
 
 
-def test_margins_without_a_table_due_to_zeros_are_refused():
+def test_margins_infeasible_due_to_zeros_are_rejected():
     # The cell in row 1 would have to exceed the margin of row 1.
     with pytest.raises(RakingError):
         rake_array([[1, 0], [1, 1]], {(0,): [2, 1], (1,): [1, 2]})
@@ -270,6 +270,6 @@ def test_too_few_iterations_are_an_error():
         (np.ones((2, 3)), {(0, 1): np.ones((2, 3)), (1, 0): np.ones((3, 2))}),
     ],
 )
-def test_bad_input(tables, margins):
+def test_invalid_input_is_rejected(tables, margins):
     with pytest.raises(ValueError):
         rake_array(tables, margins)

@@ -186,7 +186,9 @@ def as_printed(value, printed):
 
 
 @pytest.mark.parametrize("counts, order, deviance, pearson, dof, adjusted", PRINTED)
-def test_statistics_are_those_printed(counts, order, deviance, pearson, dof, adjusted):
+def test_statistics_agree_with_the_textbook(
+    counts, order, deviance, pearson, dof, adjusted
+):
     fit = goodness_of_fit(counts, TensorPoset(counts.shape), order)
     assert fit.converged
     assert deviance is None or as_printed(fit.deviance, deviance), fit.deviance
@@ -195,7 +197,7 @@ def test_statistics_are_those_printed(counts, order, deviance, pearson, dof, adj
 
 
 @pytest.mark.parametrize("counts, can, deviance, pearson, dof, adjusted", INCOMPLETE)
-def test_quasi_independence_is_as_printed(
+def test_quasi_independence_agrees_with_the_textbook(
     counts, can, deviance, pearson, dof, adjusted
 ):
     poset = TensorPoset(counts.shape)
@@ -207,7 +209,7 @@ def test_quasi_independence_is_as_printed(
     assert not fit.expected[~can].any()
 
 
-def test_children_of_the_crew_cannot_occur():
+def test_titanic_table_has_structural_zeros():
     """Test that structural zeros change ``dof`` as random zeros change adjusted df."""
     can = np.ones(TITANIC.shape)
     can[3, 0] = 0
@@ -217,7 +219,7 @@ def test_children_of_the_crew_cannot_occur():
     assert fit.dof == fit.adjusted_dof == 13
 
 
-def test_p_values_are_those_printed():
+def test_p_values_agree_with_the_textbook():
     # loglm, for the same tables.
     drugs = goodness_of_fit(DRUGS, TensorPoset((2, 2, 2)), 2)
     assert as_printed(drugs.p_value, "0.54084")
@@ -225,7 +227,7 @@ def test_p_values_are_those_printed():
     assert as_printed(cuttings.p_value, "0.12989")
 
 
-def test_akaike_differences_are_those_printed():
+def test_aic_differences_agree_with_the_textbook():
     # add1 of loglm, from the help page of Detergent in vcdExtra: likelihood ratio and
     # AIC of each pair added to independence. Constants of R's AIC cancel.
     poset = TensorPoset(DETERGENT.shape)

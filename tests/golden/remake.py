@@ -1,8 +1,8 @@
-"""Rows that a few recipes drew, kept to notice when all draws change.
+"""Golden rows of a few recipes, which detect unintended changes of new rows.
 
-``python tests/golden/remake.py`` writes ``rows.json`` anew: after a change of the draws
-that is meant, and told in the change log. Rows are data of ``RandomState``, whose
-numbers NumPy does not change.
+``python tests/golden/remake.py`` writes ``rows.json`` after an intended change of the
+rows, which the changelog must mention. The data come from ``RandomState``, because its
+numbers do not change with the version of NumPy.
 """
 
 import json
@@ -41,8 +41,8 @@ def images(seed, *shape):
 
 def drawn(X, seed, constraints=None, totals=None, **params):
     augmenter = PNLAugmenter(**params).fit(X)
-    asked = {"constraints": constraints, "totals": totals}
-    rows = augmenter.sample(N_NEW, seed, **asked, return_parents=True)
+    requested = {"constraints": constraints, "totals": totals}
+    rows = augmenter.sample(N_NEW, seed, **requested, return_parents=True)
     return {"rows": rows[0], "parents": rows[1]}
 
 
@@ -96,8 +96,10 @@ def equalities(seed):
 
 def constraints(seed):
     X = table(seed)
-    asked = ColumnConstraint({0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2])))
-    return drawn(X, seed, constraints=asked)
+    requested = ColumnConstraint(
+        {0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2]))
+    )
+    return drawn(X, seed, constraints=requested)
 
 
 def totals(seed):

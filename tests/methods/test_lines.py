@@ -1,4 +1,4 @@
-"""New rows on straight lines: what holds of them by theorem, and their distribution."""
+"""New rows on straight lines: theorems and distribution."""
 
 import itertools
 
@@ -71,7 +71,7 @@ def test_convex_combinations_stay_in_every_half_space(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mixing_takes_a_sixth_of_the_covariance_of_differences(seed):
+def test_mixing_removes_a_sixth_of_the_covariance_of_differences(seed):
     # Var(x_i + t d) = V - E[d d'] / 6 for exchangeable pairs and uniform t; the noise
     # adds noise^2 E[d d']. Among all others (k = m - 1) both are known in closed form.
     m, n = 40, 60_000
@@ -90,7 +90,7 @@ def test_mixing_takes_a_sixth_of_the_covariance_of_differences(seed):
         assert gap.max() < 6 / np.sqrt(n)
 
 
-def test_copies_of_a_column_stay_copies_at_any_width():
+def test_copies_of_a_column_stay_copies():
     # Every step does the same to a column and to its multiples.
     X = np.random.default_rng(0).gamma(1.0, size=(20, 15))
     new = draw(np.hstack([X, 3 * X, -X, X + 7]))
@@ -143,7 +143,7 @@ def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
 
 @pytest.mark.parametrize("agreed_cells", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_draw_is_its_literal_formula(seed, agreed_cells):
+def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(60, 3))
     ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
@@ -167,7 +167,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     assert_array_equal(donors, parents.base_rows)
 
 
-def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
+def test_base_row_neighbour_and_position_are_uniform():
     X = np.random.default_rng(0).normal(size=(30, 3)) * [1, 1e3, 1e-3]
     state, n, k = np.random.RandomState(0), 60_000, 4
     parents = choose_parents(RowSearch(X), Request(n, k), state)
@@ -193,7 +193,7 @@ def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
 
 
 @pytest.mark.parametrize("kind", ["float", "bool", "category"])
-def test_an_unrelated_flag_does_not_join_clusters(kind):
+def test_an_unrelated_binary_column_does_not_connect_clusters(kind):
     beyond = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -250,7 +250,7 @@ def test_rare_levels_are_mixed_with_all_rows():
 
 @pytest.mark.parametrize("apart", [8, 20])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_tight_cluster_keeps_its_own_spread(seed, apart):
+def test_dense_clusters_keep_their_spread(seed, apart):
     # Noise of one size for all would blow it up, mixing alone takes a ninth away.
     rng = np.random.default_rng(seed)
     wide, tight = rng.normal(size=(100, 8)), 0.1 * rng.normal(size=(100, 8)) + apart
@@ -262,7 +262,7 @@ def test_a_tight_cluster_keeps_its_own_spread(seed, apart):
         assert 0.85 < spread < 1.15
 
 
-def test_few_new_values_lie_exactly_on_a_limit():
+def test_few_new_values_equal_a_bound():
     # Neither free columns, which are reflected, nor tied ones, whose step is.
     parts = gamma(0, 200, 3)
     X = np.column_stack([parts, parts.sum(axis=1), gamma(1, 200, 2)])
@@ -276,7 +276,7 @@ def test_few_new_values_lie_exactly_on_a_limit():
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("turned", [False, True])
-def test_totals_and_subtotals_hold_to_rounding(turned, seed):
+def test_totals_and_subtotals_hold_up_to_rounding(turned, seed):
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(300, 6)) * 10.0 ** rng.integers(-2, 3, 6)
     first, second = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
@@ -292,7 +292,7 @@ def test_totals_and_subtotals_hold_to_rounding(turned, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nearly_equalities_hold_as_in_the_data(seed):
+def test_near_equalities_hold_as_closely_as_in_the_data(seed):
     # Parts in cents with an exact total; percentages that sum to 99 to 101.
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(400, 5)) * 100
@@ -308,7 +308,7 @@ def test_nearly_equalities_hold_as_in_the_data(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_exact_equalities_hold_beside_a_trend_over_whole_years(seed):
+def test_exact_equalities_hold_next_to_a_trend_over_integer_years(seed):
     rng = np.random.default_rng(seed)
     year = np.repeat(np.arange(1980, 2020), 2)
     log_cost = 0.03 * year + 0.005 * rng.normal(size=80)
@@ -329,7 +329,7 @@ def test_sums_along_the_axes_of_images_hold():
     assert_allclose(new.sum(axis=2), 1, atol=1e-12)
 
 
-def test_equalities_that_are_given_are_kept_in_few_rows():
+def test_given_equalities_hold_with_few_training_rows():
     rng = np.random.default_rng(0)
     parts = rng.gamma(1.0, size=(12, 15))
     total = parts[:, ::2].sum(axis=1)
@@ -346,7 +346,7 @@ def test_equalities_that_are_given_are_kept_in_few_rows():
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("noise", [0.6, 3.0])
-def test_orders_are_never_broken(noise, seed):
+def test_orders_always_hold(noise, seed):
     rng = np.random.default_rng(seed)
     low = rng.normal(size=200)
     mid, high = low + rng.gamma(0.5, size=200), low + rng.gamma(0.5, size=200) + 3
@@ -361,7 +361,7 @@ def test_orders_are_never_broken(noise, seed):
     assert (new[:, 2] == new[:, 3]).mean() < 0.01
 
 
-def test_whole_numbers_and_floats_keep_their_order():
+def test_orders_of_integers_and_floats_hold():
     rng = np.random.default_rng(0)
     whole = rng.poisson(3, 300)
     X = pd.DataFrame(
@@ -379,7 +379,7 @@ def test_whole_numbers_and_floats_keep_their_order():
     assert new["whole"].dtype == X["whole"].dtype
 
 
-def test_dates_keep_their_order_and_stay_days():
+def test_orders_of_dates_hold_and_dates_stay_days():
     rng = np.random.default_rng(0)
     start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 500, 150), "D")
     end = start + pd.to_timedelta(rng.integers(0, 30, 150), "D")
@@ -392,7 +392,7 @@ def test_dates_keep_their_order_and_stay_days():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_order_with_a_flag_is_kept_too(seed):
+def test_orders_with_a_binary_column_hold(seed):
     rng = np.random.default_rng(seed)
     children = rng.poisson(0.7, 300)
     X = pd.DataFrame({"has": (children > 0).astype(int), "children": children})
@@ -404,7 +404,7 @@ def test_an_order_with_a_flag_is_kept_too(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_sums_of_whole_numbers_are_exact(seed):
+def test_sums_of_integers_are_exact(seed):
     rng = np.random.default_rng(seed)
     adults, children = rng.poisson(2, 200) + 1, rng.poisson(1, 200)
     hours, minutes = rng.integers(0, 8, 200), rng.integers(0, 60, 200)
@@ -421,7 +421,7 @@ def test_sums_of_whole_numbers_are_exact(seed):
 
 @pytest.mark.parametrize("dtype", [int, float, bool])
 @pytest.mark.parametrize("n", [20, 200])
-def test_one_hot_runs_exclusive_flags_and_implications_hold(n, dtype):
+def test_one_hot_exclusive_and_implied_binary_columns_hold(n, dtype):
     rng = np.random.default_rng(0)
     level = rng.permutation(np.arange(n) % 4)
     run = level[:, None] == np.arange(4)
@@ -439,7 +439,7 @@ def test_one_hot_runs_exclusive_flags_and_implications_hold(n, dtype):
     assert new["a"].dtype == frame["a"].dtype
 
 
-def test_a_table_of_flags_alone_gets_new_rows():
+def test_a_table_of_only_binary_columns_gets_new_rows():
     X = np.random.default_rng(0).integers(0, 2, (60, 12))
     new = draw(X, 500)
     assert set(np.unique(new)) == {0, 1}
@@ -448,7 +448,7 @@ def test_a_table_of_flags_alone_gets_new_rows():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rare_flags_and_levels_keep_their_share(seed):
+def test_rare_binary_values_and_levels_keep_their_share(seed):
     # A partner gives only if it is given to as often, else they lose up to a half.
     rng = np.random.default_rng(seed)
     n, rare, drawn = 60, 4, 20_000
@@ -465,7 +465,7 @@ def test_rare_flags_and_levels_keep_their_share(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_skip_patterns_are_never_contradicted(seed):
+def test_skip_patterns_of_missing_cells_hold(seed):
     # Who has no car says nothing of its age and price.
     rng = np.random.default_rng(seed)
     has = rng.integers(0, 2, 200)
@@ -481,7 +481,7 @@ def test_skip_patterns_are_never_contradicted(seed):
 # --- degenerate rows --------------------------------------------------------------
 
 
-def test_two_rows_and_copies():
+def test_new_rows_of_two_rows_and_of_copies():
     X = np.random.default_rng(0).normal(size=(2, 4))
     with np.errstate(all="raise"):
         new = draw(X, 50, k_neighbors=1, **BARE)
@@ -491,7 +491,7 @@ def test_two_rows_and_copies():
     assert_array_equal(draw(copies, 50), np.repeat(X[:1], 50, axis=0))
 
 
-def test_copies_of_a_row_are_partners_alike():
+def test_copies_of_a_row_are_equally_likely_second_parents():
     # 40 copies and 5 neighbours: a search would give the same five to all.
     X = np.vstack([np.zeros((40, 2)), np.random.default_rng(0).normal(size=(20, 2))])
     _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
@@ -500,7 +500,7 @@ def test_copies_of_a_row_are_partners_alike():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_whole_numbers_that_missing_cells_would_give_stay_their_own(seed):
+def test_integers_that_depend_on_missing_cells_stay_integers(seed):
     # Ages at marriage and now, of which some are unknown.
     rng = np.random.default_rng(seed)
     then, years = rng.integers(18, 40, (2, 150)), rng.integers(1, 30, 150)
@@ -525,7 +525,7 @@ def test_whole_numbers_that_missing_cells_would_give_stay_their_own(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_whole_numbers_that_nearly_follow_missing_ones_stay_whole(seed):
+def test_integers_near_equalities_with_missing_cells_stay_integers(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.integers(0, 40, (150, 2)), columns=["first", "second"])
     both = X["first"] + X["second"] + (rng.random(150) < 0.05)

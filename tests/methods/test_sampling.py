@@ -7,7 +7,7 @@ from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.control.constraints import LinearConstraints
 
 
-def test_infeasible_rows_share_the_candidates_of_a_constraint(monkeypatch):
+def test_candidates_for_infeasible_rows_are_computed_once_per_constraint(monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 3))
     rows = PNLAugmenter().fit(X)._rows
     sampler = rows.row_sampler(50, [ColumnConstraint({0: 1.0}, lower=0.5)])

@@ -1,4 +1,4 @@
-"""Integers nearest to a row, compared with a search over all integers."""
+"""Nearest integers, compared with a brute-force search."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ def least_distance(target, sizes, rows, ends, limits):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nearest_integers_are_those_of_a_full_search(seed):
+def test_nearest_integers_agree_with_a_brute_force_search(seed):
     rng = np.random.default_rng(seed)
     target, sizes = rng.uniform(0, 6, 4), rng.uniform(0.5, 2, 4)
     rows = rng.integers(-3, 4, (2, 4)).astype(float)
@@ -33,7 +33,7 @@ def test_nearest_integers_are_those_of_a_full_search(seed):
         assert_allclose(found, np.round(found), atol=0)
 
 
-def test_cells_without_resolution_take_any_value():
+def test_cells_without_resolution_can_have_any_value():
     rows, ends = np.array([[1.0, 1, 1]]), (np.array([4.3]), np.array([4.3]))
     limits = np.zeros(3), np.full(3, 9.0)
     steps = np.array([1.0, 0.5, 0])
