@@ -37,8 +37,8 @@ points = base.fit(images).inverse_transform(between) - 0.05
 # Noise around the geodesic
 # -------------------------
 # ``MixupDraws``, the default, chooses a random position and adds noise in the shape of
-# the codes near the first parent. ``KernelDraws``, the scheme of the paper, adds noise
-# of the same size in every coordinate to the code of one row.
+# the codes near the base row, from which a new row starts. ``KernelDraws``, the scheme
+# of the paper, adds noise of the same size in every coordinate to the code of one row.
 for draws in (MixupDraws(), MixupDraws(noise=0), KernelDraws()):
     print(draws)
 

@@ -41,7 +41,7 @@ for name in ("fiber", "theta", "eta", "mixture"):
     projector = BackwardProjector(base, local_manifold=name, k_neighbors=4).fit(images)
     if name == "fiber":
         near = projector.kneighbors(new, return_distance=False)[0]
-        shown["mean of its\n4 near rows"] = images[near].mean(axis=0)
+        shown["mean of the\n4 neighbours"] = images[near].mean(axis=0)
     row = projector.inverse_transform(new)
     shown[f'"{name}"'] = row[0]
     change = np.abs(base.transform(row) - new).max()

@@ -8,16 +8,17 @@ the dependence between features. :func:`~sklearn_pnl.compare_samples` checks eac
 these faults. This example evaluates five ways to double the number of malignant tumours
 in the breast cancer data.
 
-Half of the tumours are held out. They define the baseline: the usual distance between a
-real row and the training rows, and how well a classifier separates two samples of real
-rows.
+Half of the tumours are held out. They define the baseline, which is the usual distance
+between a real row and the training rows, and how well a classifier separates two
+samples of real rows.
 """
 
 # %%
 # New rows
 # --------
-# Three samplers are evaluated, and two samplers that are wrong on purpose. One samples
-# every feature independently, and the other has collapsed to a single row.
+# Three samplers are evaluated, and two samplers that are wrong on purpose. The first
+# wrong sampler samples every feature independently. The second wrong sampler has
+# collapsed to a single row.
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
@@ -54,9 +55,10 @@ new["collapsed"] = train.iloc[np.zeros(len(train), int)]
 # The distance to the training rows reveals copies, and the correlations reveal shuffled
 # features. The new rows of SMOTE and PNL lie nearer to the training rows than held-out
 # rows do. Therefore an attack by the nearest distance identifies training rows, and a
-# classifier separates new rows from held-out rows. The value 0.5 would be chance for
-# both. A threshold is the larger of a negligible difference and the difference between
-# real rows. No criterion is a statement about privacy.
+# classifier separates new rows from held-out rows. Both AUCs would be 0.5 for rows that
+# do not differ from held-out rows. A threshold allows a negligible difference from the
+# baseline, or the sampling error if it is larger. No criterion is a statement about
+# privacy.
 comparisons = {
     name: compare_samples(train, rows, X_test=test, random_state=0)
     for name, rows in new.items()

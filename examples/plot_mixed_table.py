@@ -5,9 +5,9 @@ Over-sample a data frame with categories and dates
 
 The data frame contains numbers, integers, a Boolean column, two categories and a date,
 first in pandas and then in polars. :class:`~sklearn_pnl.PNLSampler` accepts the data
-frame before any encoding, in a pipeline that ``GridSearchCV`` searches. New rows have
-the same types. A new row takes all its categories from one parent, and satisfies the
-linear equalities that all rows satisfy.
+frame before any encoding, in a pipeline whose parameters ``GridSearchCV`` selects. New
+rows have the same types. A new row takes all its categories from one parent, and
+satisfies the linear equalities that all rows satisfy.
 
 The picture shows the customers that leave, and the new rows.
 """
@@ -128,7 +128,7 @@ else:
 # Missing values
 # --------------
 # A missing category is treated as a category. Missing numbers and dates are accepted as
-# well: a new row has the missing cells of one of its parents.
+# well: a new row has the missing cells of its base row, from which it starts.
 holes = X.copy()
 holes.loc[rng.random(len(X)) < 0.2, "balance"] = np.nan
 more, _ = sampler.fit_resample(holes, y)

@@ -4,8 +4,8 @@ Project a table onto a scenario
 ===============================
 
 What would a table of stores look like if product group A sold 20% more and group B as
-much as before? Multiplying the column of group A violates the totals and ignores that a
-store which sells more of one product also sells more of others.
+much as before? Multiplying the column of group A violates the totals. It also ignores
+that a store with larger sales of A has longer working hours.
 
 There are two answers. :func:`~sklearn_pnl.control.adjust` moves each store as little as
 possible, and :class:`~sklearn_pnl.PNLAugmenter` generates new stores that resemble the

@@ -50,13 +50,13 @@ for name, rows in new.items():
 # %%
 # Rows with a required total
 # --------------------------
-# The parents are rows between which the total is satisfied, so that the parts are those
-# of accounts of this size.
+# The parents are rows between which the total is satisfied. The new rows therefore have
+# the parts of accounts of this size.
 augmenter = PNLAugmenter().fit(table)
 asked = ColumnConstraint("total", equal=40)
 large = augmenter.sample(200, random_state=0, constraints=asked)
 gap = (large["total"] - large[PARTS].sum(axis=1)).abs().max()
-print(f"\nasked for a total of 40: {large['total'].min():.9f} to "
+print(f"\nrequired total of 40: {large['total'].min():.9f} to "
       f"{large['total'].max():.9f}, parts add up to {gap:.0e}")  # fmt: skip
 
 # %%

@@ -40,7 +40,7 @@ tilted = projector.decode_margins({(0,): heavy})
 
 for name, images, wanted in (("both", same, rows), ("heavier", tilted, heavy)):
     missed = np.abs(images.sum(axis=2) - wanted).max()
-    print(f"{name:8} largest gap between a row's ink and what was asked: {missed:.1e}")
+    print(f"{name:8} largest gap between the ink and the required ink: {missed:.1e}")
 
 # %%
 # The pictures
@@ -60,5 +60,5 @@ for line, (title, images, wanted) in zip(axes, panels, strict=True):
     line[0].set_ylabel(title, rotation=0, ha="right", va="center")
 for axis in axes.ravel():
     axis.set(xticks=[], yticks=[])
-figure.suptitle("Ink of each row of pixels: in the image (bars), asked for (line)")
+figure.suptitle("Ink of each row of pixels: in the image (bars), required (line)")
 plt.show()

@@ -107,7 +107,7 @@ def main(n_epochs=10):
     print(f"{len(X)} digits to train on, {len(X_test)} to test, on {device}")
     with config_context(array_api_dispatch=True):
         fitted = augmenters(X, y)
-        for name, used in (("training rows alone", None), ("with new rows", fitted)):
+        for name, used in (("training rows only", None), ("with new rows", fitted)):
             network = train(X, y, used, n_epochs)
             print(f"{name}: accuracy {accuracy(network, X_test, y_test):.3f}")
 

@@ -155,20 +155,20 @@ _DROP = "Set infeasible='drop' to omit infeasible rows."
 class PNLAugmenter(Augmentation):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
-    New rows of a table lie on straight lines between near rows, with local noise
-    (:class:`Lines`). They preserve the linear equalities of the training rows
-    (``equalities``), the orders of columns, ranges and types. Rows with more than one
-    axis, such as images, are encoded with a log-linear model (:class:`Codes`). Set
-    ``order`` to encode the rows of a table as well. For codes, ``fit`` encodes the rows
-    by KL projection onto the base. ``sample`` draws new codes and decodes each of them
-    by projection onto a local sub-manifold of near rows. The augmenter needs no labels.
-    Use it for one class, for unlabelled data, or for rows that contain the target as a
-    feature.
+    New rows of a table lie near straight lines between neighbouring rows
+    (:class:`Lines`). They satisfy the detected linear equalities of the training rows
+    (``equalities``), inequalities between two columns (``orders_``), ranges and types.
+    Rows with more than one axis, such as images, are encoded with a log-linear model
+    (:class:`Codes`). Set ``order`` to encode the rows of a table as well. For codes,
+    ``fit`` encodes the rows by KL projection onto the base. ``sample`` draws new codes
+    and decodes each of them by projection onto a local sub-manifold of neighbouring
+    rows. The augmenter needs no labels. Use it for one class, for unlabelled data, or
+    for rows that contain the target as a feature.
 
     With ``sklearn.set_config(array_api_dispatch=True)``, codes are computed on the
     device of the rows, such as a GPU with tensors of PyTorch, and new rows stay on that
-    device. In this case, relations between columns are not searched for, even with
-    "auto", and constraints are not supported.
+    device. In this case, the augmenter does not search for relations between columns,
+    even with "auto", and does not support constraints.
 
     Parameters
     ----------
@@ -180,21 +180,22 @@ class PNLAugmenter(Augmentation):
         one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
-        order keeps more of each row. If you set an order, rows are encoded:
-        ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
-        ``Codes.paper(order)``. None uses the default of the method: all interactions,
-        or order 1 for "paper". Setting ``order`` with ``method="lines"`` or with a
-        method object raises an error.
+        If set, each row is summarised by a short vector, its code. New codes are
+        sampled, and decoded with the help of neighbouring rows. A larger order keeps
+        more detail of a row, see :class:`Codes`. Rows with missing cells cannot be
+        encoded. With an order, ``method="auto"`` and ``method="codes"`` are
+        ``Codes(order)``, and "paper" is ``Codes.paper(order)``. None uses the default
+        of the method: order 1 for "paper", otherwise the complete row. Setting
+        ``order`` with ``method="lines"`` or with a method object raises an error.
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours from which the second parent of a new row is drawn.
-        For codes drawn from a density, the number of training rows from which a code is
-        decoded. Larger values give more varied rows. "auto" uses 7 for fewer than 18
-        training rows, otherwise a third of the rows, at most 10; it uses 5 for
-        densities. If there are too few training rows, all of them are used, and an
-        explicit value raises a warning. A single training row yields copies of it, with
-        a warning.
+        Larger values give more varied rows. "auto" uses 7 for fewer than 18 training
+        rows, otherwise a third of the rows, at most 10. With ``draws="kde"`` or
+        ``method="paper"``, this is the number of training rows from which a code is
+        decoded, and "auto" uses 5. If there are too few training rows, all of them are
+        used, and an explicit value raises a warning. A single training row yields
+        copies of it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
@@ -205,12 +206,12 @@ class PNLAugmenter(Augmentation):
         numeric columns, as in SMOTE-NC.
 
     value_support : "auto" or None, default="auto"
-        Restriction of new values to the values that occur in a column. "auto" rounds to
-        integers or to up to four decimals if all training values are rounded in this
-        way, and preserves a coarser resolution (multiples of 1,000, or of 7 days from a
-        Monday). Values that many rows share (atoms, for example 0) are copied from a
-        parent. None rounds only according to the dtypes; it is the default of the
-        samplers.
+        Whether new values keep the rounding and the frequent values of a column. "auto"
+        rounds to integers or to up to four decimals if all training values are rounded
+        in this way. It also preserves a coarser resolution, which is the step between
+        values (1,000, or 7 days from a Monday), and copies values that many rows share
+        (atoms, for example 0) from a parent. None, the default of the samplers, rounds
+        only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -226,9 +227,10 @@ class PNLAugmenter(Augmentation):
         training rows do. You can also pass equalities as returned by
         :func:`find_equalities`, or in the forms of ``constraints``; all training rows
         must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of
-        neighbouring columns that are constant or equal to another column. It does not
-        search sparse rows with more than 2 ** 24 cells (without empty columns).
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns that are constant, or that equal the column directly before or after the
+        summed columns. It does not search sparse rows with more than 2 ** 24 cells
+        (without empty columns).
 
     n_jobs : int, default=None
         Number of parallel jobs over blocks of rows. None means 1 unless in a
@@ -318,8 +320,9 @@ class PNLAugmenter(Augmentation):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates with a time zone are read in UTC; decimals and objects are read
-            as float64.
+            Rows. Dates with a time zone are read in UTC. Object columns of numbers are
+            computed in float64; object columns of a data frame that contain strings are
+            categories.
         y : None
             Ignored.
 
@@ -380,23 +383,25 @@ class PNLAugmenter(Augmentation):
         constraints : constraint or list of them, default=None
             Constraints on each new row, in the units of ``X``:
             :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` to
-            name columns or to give one value per row. "mixup" draws base rows near the
-            constraints, and a projection satisfies them to 1e-9 of the range. If no
-            projection of a row preserves the relations between its columns, the nearest
-            training row that satisfies the constraints is copied and becomes the
-            parent. Float columns that a projection changes can have more decimals than
-            the training values.
+            name columns or to give one value per row. If rows are mixed from two rows,
+            base rows are drawn near the constraints. A projection then satisfies the
+            constraints to 1e-9 of the range. If no projection of a row preserves the
+            relations between its columns, the nearest training row that satisfies the
+            constraints is copied and becomes the parent. Float columns that a
+            projection changes can have more decimals than the training values.
         totals : dict, ColumnTotal, list of them or array-like, default=None
             Totals over all new rows, in the forms of
             :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of
-            the levels of one or several columns. Use
+            the categories of one or several columns. Use
             :func:`~sklearn_pnl.control.column_total` for means, tolerances and sums
-            over several columns. Parents are drawn with calibrated weights (minimum
+            over several columns. Base rows are drawn with calibrated weights (minimum
             KL); then the sample is projected onto the totals and the constraints of
             each row (chi-square). Sums are satisfied to 1e-9 of their absolute terms,
-            or to the rounding of one value of a single-precision column. Counts, which
-            only "mixup" supports, and sums of integers are exact. Values can lose their
-            rounding to cents if rounded values cannot have the requested sums.
+            or to the rounding of one value of a single-precision column. Counts and
+            sums of integers are exact. Counts are supported by :class:`Lines` and by
+            codes that are mixed from two rows, not by densities such as "kde". Values
+            can lose their rounding to cents if rounded values cannot have the requested
+            sums.
         infeasible : {"raise", "drop"}, default="raise"
             Action for infeasible rows: "raise" raises an error that names the
             constraint, and "drop" omits the rows. With totals, "drop" is not allowed.
@@ -411,8 +416,9 @@ class PNLAugmenter(Augmentation):
         rows : array-like of shape (n_samples, *input_shape_)
             New rows in the units, types and container of the training rows.
         parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
-            Indices of training rows: the two rows that "mixup" mixed, otherwise the
-            nearest rows in order of distance. Returned if ``return_parents`` is True.
+            Indices of training rows: the two rows that were mixed, the base row first,
+            or the rows from which a code was decoded, the nearest row first. Returned
+            if ``return_parents`` is True.
         report : SampleReport
             The report. Returned if ``return_report`` is True.
 
@@ -476,10 +482,10 @@ class PNLAugmenter(Augmentation):
 
         Notes
         -----
-        In addition to one batch, memory grows by 24 bytes per row for
-        "mixup" and by 8 for "kde". If ``draws`` is an estimator, all codes are drawn at
-        once. Totals need all rows at once: use :meth:`sample`, or several calls of it
-        with a share of the totals each.
+        In addition to one batch, memory grows by 24 bytes per row if new rows are mixed
+        from two rows, and by 8 bytes with ``draws="kde"``. If ``draws`` is an
+        estimator, all codes are drawn at once. Totals need all rows at once: use
+        :meth:`sample`, or several calls of it with a share of the totals each.
 
         Examples
         --------

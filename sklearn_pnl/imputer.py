@@ -1,8 +1,8 @@
 """Impute missing cells of tables and tensors.
 
 :class:`ManyBodyImputer` validates the rows and parameters. The fillers of
-:mod:`.filling` compute the values: a log-linear model for tensors, and near rows with a
-projection onto equalities for tables.
+:mod:`.filling` compute the values: a log-linear model for tensors, and the nearest rows
+with a projection onto equalities for tables.
 """
 
 from __future__ import annotations
@@ -45,18 +45,20 @@ _OF_TABLES = "constraints", "equalities", "imputer"
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Impute missing cells; observed cells are returned unchanged.
 
-    **Tensors** (``order`` is not None): each row is a tensor or a measure on a poset.
-    Its missing cells are the cells of the log-linear model ``q = r exp(zeta theta)``
-    that maximises the penalised likelihood of the observed cells O:
+    **Tensors** (``order`` is not None): each row ``m`` is a tensor or a measure on a
+    poset. Missing cells are filled from the log-linear model ``q = r exp(zeta theta)``,
+    where ``r`` is a reference (see ``n_neighbors``). The model maximises the penalised
+    likelihood of the observed cells O:
 
     .. math:: \min_\theta \sum_{x \in O} q(x) - m(x) \log q(x)
               + \frac{\alpha M}{2} \|\theta\|^2 ,
 
-    where theta has the elements up to the order, and ``M`` is the observed mass. A
-    single tensor X is one row: pass ``X[None]``, because the first axis of ``X`` counts
-    rows. A warning is issued if the order includes all interactions of a row, as order
-    2 does for matrices. Reshape vectors whose cells have modes first: ``X.reshape(-1,
-    5, 3, 2, 2)``.
+    with one parameter theta for each element of at most the given order, and the
+    observed mass ``M``. The norm is a weighted sum over the interactions, see
+    ``alpha``. A single tensor X is one row: pass ``X[None]``, because the first axis of
+    ``X`` counts rows. A warning is issued if the order includes all interactions of a
+    row, as order 2 does for matrices. If a vector contains the cells of a tensor,
+    reshape it before the call: ``X.reshape(-1, 5, 3, 2, 2)``.
 
     **Tables** (``order=None``): the missing cells are imputed by ``imputer``, then
     projected onto linear equalities: the equalities that all rows of ``fit`` satisfy,
@@ -86,13 +88,14 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_neighbors : int, default=None
         Number of nearest training rows. Distances are Euclidean over the cells that
         both rows have, with each column divided by its range. For a table, None is 5.
-        For tensors, the mean of the nearest rows is the reference ``r``; None uses a
-        flat reference, for which the result of a row does not depend on other rows.
+        For tensors, the mean of the nearest rows is the reference ``r``. None uses the
+        reference 1 in all cells, and the result of a row does not depend on other rows.
 
     n_candidates : int or None, default=16384
-        Number of training rows among which near rows are searched. A larger training
-        set is replaced by a random subset of its rows, chosen with a fixed seed. None
-        searches all rows; the run time is then quadratic in the number of rows.
+        Number of training rows to which the search for the nearest rows is limited. A
+        larger training set is replaced by a random subset of its rows, chosen with a
+        fixed seed. With None, all rows are used, and the run time is quadratic in the
+        number of rows.
 
     imputer : transformer, default=None
         Imputer that fills the cells of a table before the projection: any imputer of
@@ -113,12 +116,12 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         after.
 
     alpha : float, default=1e-4
-        Weight of the ridge penalty on log effects. The effects of each interaction are
-        weighted by the number of its functions
-        (:func:`~sklearn_pnl.geometry.complete`). Larger values shrink the model more.
-        With 0, the fit is exact, and cells that the observed cells do not determine
-        stay missing, with a warning. To choose a value, hide some observed cells and
-        compare the errors.
+        Weight of the ridge penalty on the interactions. The penalty of an interaction
+        is its number of parameters times the mean square of its contribution to ``log
+        q`` (:func:`~sklearn_pnl.geometry.complete`). Larger values shrink the
+        interactions more. With 0, the fit is exact, and cells that the observed cells
+        do not determine stay missing, with a warning. To choose a value, hide some
+        observed cells and compare the errors.
 
     ordered_modes : sequence of int, default=()
         Modes with ordered levels, such as time. For these modes, the ridge penalises

@@ -607,8 +607,8 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
         The method first computes the measure of maximum entropy with the given
         marginals, and finds the training rows with the nearest codes. It then returns
-        the measure with the given marginals that has the smallest KL divergence to the
-        mean of the neighbours. In the mean, each neighbour is divided by its sum.
+        the measure that has the given marginals and the smallest KL divergence from
+        the mean of the neighbours. In the mean, each neighbour is divided by its sum.
 
         Parameters
         ----------

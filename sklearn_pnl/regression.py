@@ -37,20 +37,20 @@ _DENSITY_RTOL, _CELLS = 1e-3, 40
 class PNLRegressionSampler(Augmentation, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
-    A :class:`PNLAugmenter` is fitted to all rows. The target of a new row is the mean
-    of the targets of its parents, with the weights of the parents in the new row. If
-    two rows are mixed, the target lies between their targets at the same position as
-    the row. New rows come after the original rows, which are returned unchanged.
+    A :class:`PNLAugmenter` is fitted to all rows. The target of a new row is the
+    weighted mean of the targets of its parents, with the weights with which the parents
+    are mixed. New rows come after the original rows, which are returned unchanged.
 
     Parameters
     ----------
     n_samples : int or float, default=1.0
-        Number of new rows. A float is a share of the number of training rows, at most
-        10. The default doubles the data.
+        Number of new rows. A float is a multiple of the number of training rows, at
+        most 10.0. The default, 1.0, doubles the data.
 
     row_weights : {"uniform", "rarity"}, default="uniform"
-        Relative frequencies of the training rows as base rows. "uniform" uses all rows
-        equally often. "rarity" uses the inverse of a Gaussian kernel density of the
+        Relative frequencies of the training rows as base rows. A base row is the
+        training row from which a new row starts. "uniform" uses all rows equally often.
+        "rarity" uses the inverse of a Gaussian kernel density of the
         targets (in units of their standard deviations, with Scott's bandwidth), so that
         new targets spread over their range.
 
@@ -60,21 +60,22 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         cells, and ``Codes(draws="interpolation")`` for rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
-        order keeps more of each row. If you set an order, rows are encoded: "auto" is
-        ``Codes(order, draws="interpolation")``, "codes" is ``Codes(order)`` and "paper"
-        is ``Codes.paper(order)``. None uses the default of the method: all
-        interactions, or order 1 for "paper". Setting ``order`` with
-        ``method="lines"`` or with a method object raises an error.
+        If set, each row is summarised by a short vector, its code. New codes are
+        sampled, and decoded with the help of neighbouring rows. A larger order keeps
+        more detail of a row, see :class:`Codes`. Rows with missing cells cannot be
+        encoded. With an order, "auto" is ``Codes(order, draws="interpolation")``,
+        "codes" is ``Codes(order)`` and "paper" is ``Codes.paper(order)``. None uses the
+        default of the method: order 1 for "paper", otherwise the complete row. Setting
+        ``order`` with ``method="lines"`` or with a method object raises an error.
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours from which the second parent of a new row is drawn.
-        For codes drawn from a density, the number of training rows from which a code is
-        decoded. Larger values give more varied rows. "auto" uses 7 for fewer than 18
-        training rows, otherwise a third of the rows, at most 10; it uses 5 for
-        densities. If there are too few training rows, all of them are used, and an
-        explicit value raises a warning. A single training row yields copies of it, with
-        a warning.
+        Larger values give more varied rows. "auto" uses 7 for fewer than 18 training
+        rows, otherwise a third of the rows, at most 10. With ``draws="kde"`` or
+        ``method="paper"``, this is the number of training rows from which a code is
+        decoded, and "auto" uses 5. If there are too few training rows, all of them are
+        used, and an explicit value raises a warning. A single training row yields
+        copies of it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
@@ -85,11 +86,12 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         numeric columns, as in SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        Restriction of new values to the values that occur in a column. "auto" rounds to
-        integers or to up to four decimals if all training values are rounded in this
-        way, and preserves a coarser resolution (multiples of 1,000, or of 7 days from a
-        Monday). Values that many rows share (atoms, for example 0) are copied from a
-        parent. The default, None, rounds only according to the dtypes.
+        Whether new values keep the rounding and the frequent values of a column. "auto"
+        rounds to integers or to up to four decimals if all training values are rounded
+        in this way. It also preserves a coarser resolution, which is the step between
+        values (1,000, or 7 days from a Monday), and copies values that many rows share
+        (atoms, for example 0) from a parent. The default, None, rounds only according
+        to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -105,9 +107,10 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         training rows do. You can also pass equalities as returned by
         :func:`find_equalities`, or in the forms of ``constraints``; all training rows
         must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of
-        neighbouring columns that are constant or equal to another column. It does not
-        search sparse rows with more than 2 ** 24 cells (without empty columns).
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns that are constant, or that equal the column directly before or after the
+        summed columns. It does not search sparse rows with more than 2 ** 24 cells
+        (without empty columns).
 
     constraints : constraint, list of them or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`.
@@ -135,7 +138,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         Indices of the parents of each new row in ``X``.
 
     parent_weights_ : ndarray of shape (n_new, 2) or (n_new, k_neighbors)
-        Weights of the parents of each new row. The weights of a row sum to 1.
+        Weights with which the parents of each new row are mixed. The weights of a row
+        sum to 1.
 
     report_ : SampleReport or None
         Report on the constraints and totals; None without ``totals``.
@@ -159,10 +163,10 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     Notes
     -----
-    Targets get no noise. Noise in the rows therefore reduces the accuracy on most
-    tables. To draw rows with noise, add the target to the features of a
-    :class:`PNLAugmenter`. In cross-validation, use the sampler in a pipeline of
-    imbalanced-learn, so that each round draws new rows from its own training rows.
+    Targets get no noise. Noise in the features therefore increases the prediction error
+    on most tables. To draw rows with noise, add the target as a column of the table and
+    fit a :class:`PNLAugmenter`. In cross-validation, use the sampler in a pipeline of
+    imbalanced-learn, so that each fold generates new rows from its own training rows.
 
     References
     ----------
@@ -256,8 +260,9 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates with a time zone are read in UTC; decimals and objects are read
-            as float64.
+            Rows. Dates with a time zone are read in UTC. Object columns of numbers are
+            computed in float64; object columns of a data frame that contain strings are
+            categories.
         y : array-like of shape (n,) or (n, n_targets)
             Targets of the rows.
         groups : array-like of shape (n,), default=None

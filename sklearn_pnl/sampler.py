@@ -34,8 +34,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` is fitted to the rows of each class that needs new rows. New
-    rows of a table lie on straight lines between near rows of a class, with local
-    noise. They stay within the range of each column, and satisfy the linear equalities
+    rows of a table lie near straight lines between neighbouring rows of a class. They
+    stay within the range of each column, and satisfy the detected linear equalities
     between columns. Rows can contain negative values, categories and missing cells, and
     can be arrays with more than one axis, such as images. New rows come after the
     original rows, which are returned unchanged.
@@ -47,7 +47,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         number of rows of the largest class. The other strings ("minority", "not
         minority", "not majority", "all") have the meaning of imbalanced-learn. A float
         is the requested ratio of the minority class to the majority class of a binary
-        problem; a ratio below the present ratio raises an error. A dict gives the
+        problem; a ratio below the current ratio raises an error. A dict gives the
         requested number of rows of each class, including the original rows; the number
         can exceed that of the majority class. Classes that already have the requested
         number of rows get no new rows.
@@ -60,21 +60,22 @@ class PNLSampler(Augmentation, BaseOverSampler):
         one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
-        Interactions between cells that the codes keep, as in :class:`Codes`. A larger
-        order keeps more of each row. If you set an order, rows are encoded:
-        ``method="auto"`` and ``method="codes"`` are ``Codes(order)``, and "paper" is
-        ``Codes.paper(order)``. None uses the default of the method: all interactions,
-        or order 1 for "paper". Setting ``order`` with ``method="lines"`` or with a
-        method object raises an error.
+        If set, each row is summarised by a short vector, its code. New codes are
+        sampled, and decoded with the help of neighbouring rows. A larger order keeps
+        more detail of a row, see :class:`Codes`. Rows with missing cells cannot be
+        encoded. With an order, ``method="auto"`` and ``method="codes"`` are
+        ``Codes(order)``, and "paper" is ``Codes.paper(order)``. None uses the default
+        of the method: order 1 for "paper", otherwise the complete row. Setting
+        ``order`` with ``method="lines"`` or with a method object raises an error.
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours within the class from which the second parent of a
-        new row is drawn. For codes drawn from a density, the number of training rows
-        from which a code is decoded. Larger values give more varied rows. "auto" uses 7
-        for classes with fewer than 18 rows, otherwise a third of the class, at most 10;
-        it uses 5 for densities. If a class has too few rows, all of them are used, and
-        an explicit value raises a warning. A class with one row yields copies of it,
-        with a warning.
+        new row is drawn. Larger values give more varied rows. "auto" uses 7 for classes
+        with fewer than 18 rows, otherwise a third of the class, at most 10. With
+        ``draws="kde"`` or ``method="paper"``, this is the number of training rows from
+        which a code is decoded, and "auto" uses 5. If a class has too few rows, all of
+        them are used, and an explicit value raises a warning. A class with one row
+        yields copies of it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
@@ -85,11 +86,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
         numeric columns, as in SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        Restriction of new values to the values that occur in a column. "auto" rounds to
-        integers or to up to four decimals if all training values are rounded in this
-        way, and preserves a coarser resolution (multiples of 1,000, or of 7 days from a
-        Monday). Values that many rows share (atoms, for example 0) are copied from a
-        parent. The default, None, rounds only according to the dtypes.
+        Whether new values keep the rounding and the frequent values of a column. "auto"
+        rounds to integers or to up to four decimals if all training values are rounded
+        in this way. It also preserves a coarser resolution, which is the step between
+        values (1,000, or 7 days from a Monday), and copies values that many rows share
+        (atoms, for example 0) from a parent. The default, None, rounds only according
+        to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -106,10 +108,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
         training rows do. You can also pass equalities as returned by
         :func:`find_equalities`, or in the forms of ``constraints``; all training rows
         must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of
-        neighbouring columns that are constant or equal to another column. It does not
-        search sparse rows with more than 2 ** 24 cells (without empty columns). The
-        search uses the rows of all classes.
+        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns that are constant, or that equal the column directly before or after the
+        summed columns. It does not search sparse rows with more than 2 ** 24 cells
+        (without empty columns). The search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
@@ -146,8 +148,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
         Indices of the parents of each new row in ``X``: the two rows that were mixed,
-        or the rows from which a code was decoded, the nearest row first. Rows with
-        fewer parents than other rows are padded with -1.
+        the base row first, or the rows from which a code was decoded, the nearest row
+        first. Rows with fewer parents than other rows are padded with -1.
 
     groups_, sample_weight_ : ndarray of shape (n + n_new,)
         Groups and weights of all returned rows. Only available if ``fit_resample`` was
@@ -172,7 +174,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
     -----
     To choose between lines and codes of several orders, search the grid
     ``{"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [3, 10]}`` over a
-    pipeline of imbalanced-learn. None stands for lines.
+    pipeline of imbalanced-learn. For tables, the order None selects lines.
 
     In the terms of the paper, the default computes neither projection: the code is the
     whole row, the base is the whole manifold, and both projections are the identity.
@@ -251,17 +253,18 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates with a time zone are read in UTC; decimals and objects are read
-            as float64.
+            Rows. Dates with a time zone are read in UTC. Object columns of numbers are
+            computed in float64; object columns of a data frame that contain strings are
+            categories.
         y : array-like of shape (n,)
             Class labels of the rows.
         groups : array-like of shape (n,), default=None
             Groups of rows, such as patients or shops. Rows of different groups are
             never mixed. ``groups_`` contains the groups of all returned rows.
         sample_weight : array-like of shape (n,), default=None
-            Relative frequencies of the rows of a class as base rows. A new row has the
-            weight of its base row. ``sample_weight_`` contains the weights of all
-            returned rows.
+            Relative frequencies of the rows of a class as base rows. A base row is the
+            training row from which a new row starts. A new row has the weight of its
+            base row. ``sample_weight_`` contains the weights of all returned rows.
 
         Returns
         -------

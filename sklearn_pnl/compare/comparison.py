@@ -1,4 +1,4 @@
-"""Compare new rows with the training rows that they were made from."""
+"""Compare new rows with the training rows from which they were made."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class SampleComparison(TableReport):
     """The result of :func:`compare_samples`.
 
     ``verdict`` names the faults of the new rows, and ``findings`` gives the reasons.
-    ``print`` shows one line per criterion. A value is fine up to the threshold, or down
-    to the threshold if the threshold is below the baseline. The comparison does not
+    ``print`` shows one line per criterion. A value is fine if it is at most the
+    threshold. If the threshold is below the baseline, the threshold is a lower bound,
+    and a value is fine if it is at least the threshold. The comparison does not
     measure privacy: no criterion bounds the information about a person in new rows.
 
     Parameters
@@ -154,34 +155,35 @@ def compare_samples(
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> SampleComparison:
-    """Compare new rows with the training rows that they were made from.
+    """Compare new rows with the training rows from which they were made.
 
-    Each criterion gets a status. Distances are computed from a row to the closest row
-    of another sample, with every feature divided by its training standard deviation:
+    The report gives each criterion a status. Distances are computed from a row to the
+    closest row of another sample, with every feature divided by its training standard
+    deviation. The criteria are:
 
-    - **Copies.** "exact copies" are new rows that equal a training row. If real rows
-      never repeat and a column has continuous values, a single copy is a fault. "close
-      rows" are closer to a training row than a quarter of the median baseline distance.
-      The baseline is the distance from the rows of ``X_test`` to the closest training
-      row or, without ``X_test``, from each training row to the closest other training
-      row.
-    - **Membership.** "membership" is an attack that classifies rows as training rows if
-      they are close to a new row. Its area under the ROC curve is 0.5 if it learns
-      nothing. The criterion needs ``X_test``.
+    - **Copies.** "exact copies" is the share of new rows that equal a training row. If
+      real rows never repeat and a column has continuous values, a single copy is a
+      fault. "close rows" is the share of new rows that are closer to a training row
+      than a quarter of the median baseline distance. The baseline is the distance from
+      the rows of ``X_test`` to the closest training row or, without ``X_test``, from
+      each training row to the closest other training row.
+    - **Membership.** "membership" is the AUC of an attack that classifies rows as
+      training rows if they are close to a new row. The AUC is 0.5 if new rows do not
+      reveal the training rows. The criterion requires ``X_test``.
     - **Support.** "ranges" is the share of values outside the training range.
     - **Features.** "location" compares means, "spread" compares standard deviations,
       and "correlations" compares correlations. Missing cells are compared by the
       classifier, and by the shares in ``features``.
-    - **Detection.** "detection" is the cross-validated area under the ROC curve of a
-      classifier that separates new rows from the rows of ``X_test``, or from the
-      training rows.
+    - **Detection.** "detection" is the cross-validated AUC of a classifier that
+      separates new rows from the rows of ``X_test``. Without ``X_test``, the classifier
+      separates new rows from the training rows, which is more lenient.
 
-    A threshold is the larger of two differences: a difference that is too small to
-    matter, and the variation between samples of real rows. For correlations, ``X`` and
-    ``X_test`` are split 20 times into two samples to measure this variation. For
-    shares, means, standard deviations and ranks, the variation is the sampling error.
-    ``findings`` gives each threshold with its reason. If every possible value is below
-    the threshold, the status is "too few rows to tell".
+    A value is a fault if its distance from the baseline exceeds two differences: a
+    difference that is too small to matter, and the sampling error for the given numbers
+    of rows. The threshold is the baseline plus or minus the larger difference. For
+    correlations, ``X`` and ``X_test`` are split 20 times into two samples to measure
+    the sampling error. ``findings`` gives each threshold with its reason. If every
+    possible value is below the threshold, the status is "too few rows to tell".
 
     Numeric values can be missing (NaN). Features are compared over the values that are
     not missing. For distances and for the classifier, missing values are replaced by
@@ -194,11 +196,11 @@ def compare_samples(
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n_train, ...)
-        Training rows that the new rows were made from; for a sampler, the rows of one
-        class. Real values, as a table or an array with more dimensions. In a data
-        frame, each of the 20 most frequent levels of a category is a binary feature. In
-        distances, a category counts as one feature: averaged over pairs of rows, it
-        contributes as much as a numeric column.
+        Training rows from which the new rows were made; for a sampler, the rows of one
+        class. Values must be real. Rows are a table or an array with more dimensions.
+        In a data frame, each of the 20 most frequent categories of a categorical column
+        is a binary feature. In distances, a categorical column counts as one feature:
+        averaged over pairs of rows, it contributes as much as a numeric column.
     X_new : array-like, sparse matrix or data frame of shape (n_new, ...)
         New rows, without the training rows.
     X_test : array-like, sparse matrix or data frame, default=None
@@ -243,28 +245,29 @@ def compare_samples(
 
     Notes
     -----
-    An AUC against training rows is not a test of copying. New rows lie near the rows
-    that they were made from. With plain folds, a new row and its training row could be
-    in different folds, the classifier would mistake training rows for new rows, and
-    copies would have an AUC near 0. Therefore, each row is kept in the same fold as its
-    nearest row. The groups are the connected components of the graph of nearest
-    neighbours among the distinct rows of both kinds. The groups do not depend on the
-    kind of the rows, so rows of the same distribution have an AUC of about 0.5, and
-    copies have exactly 0.5.
-    With ``X_test``, plain folds are correct, and the classifier also detects copies of
-    few rows. If you have enough rows, hold some out as ``X_test``.
+    Without ``X_test``, "detection" does not find copies. New rows lie near the training
+    rows from which they were made. With plain folds, a new row and its training row
+    could be in different folds, the classifier would mistake training rows for new
+    rows, and copies would have an AUC near 0. Therefore, each row is kept in the same
+    fold as its nearest row. The groups are the connected components of the graph of
+    nearest neighbours among the distinct rows of both kinds. The groups do not depend
+    on the kind of the rows, so rows of the same distribution have an AUC of about 0.5,
+    and copies have exactly 0.5. With ``X_test``, plain folds are correct, and the
+    classifier also detects copies of few rows. If you have enough rows, hold out some
+    rows as ``X_test``.
 
-    The criteria do not search for new rows that repeat each other, for shares of zeros
-    (both change the spread), or for levels of categories without a training row. If
-    real rows repeat, a few copies are explained by chance. The spread of a feature is
-    judged only if there are more rows than 6 times its kurtosis.
+    The criteria do not detect new rows that repeat each other, changed shares of zeros
+    (both change the spread), or categories that no training row has. If real rows
+    repeat, new rows may also contain copies, as often as the real rows within the
+    sampling error. The spread of a feature is judged only if the number of rows is
+    larger than 6 times its kurtosis.
 
     Features that are constant in ``X`` keep their units in distances. With more than
     200 features, correlations are compared for a random subset of 200. With more than
-    10,000 rows in a sample, the closest rows are searched for a random subset of
-    10,000, among all rows of the other sample. With many features, the search computes
-    the distance of every pair of rows. Rows are stored in float64, both original and
-    standardised, also for sparse matrices.
+    10,000 rows in a sample, distances are computed for a random subset of 10,000 rows,
+    to the closest of all rows of the other sample. With many features, the search
+    computes the distance of every pair of rows. Rows are stored in float64, both
+    original and standardised, also for sparse matrices.
 
     References
     ----------

@@ -21,7 +21,7 @@ class FeatureComparison(TableReport):
     ----------
     names : tuple of str
         Column names of the data frame; "x0", "x1", ... for arrays, and "x2_5" for the
-        cell (2, 5) of a row. "city=Ulm" is the binary feature of a level.
+        cell (2, 5) of a row. "city=Ulm" is the binary feature of a category.
     outside_range : ndarray
         Share of new values below the minimum or above the maximum training value.
     mean_difference : ndarray
@@ -34,7 +34,7 @@ class FeatureComparison(TableReport):
         Kolmogorov-Smirnov statistic: the largest difference between the two empirical
         distribution functions, from 0 to 1.
     missing_share, train_missing_share : ndarray
-        Share of missing cells in new and in training rows; 0 for levels.
+        Share of missing cells in new and in training rows; 0 for categories.
     """
 
     names: tuple
@@ -90,8 +90,8 @@ def judge_features(comparison, X, X_new, n_numbers):
     """Return the findings on ranges, location and spread.
 
     A finding reports the feature with the largest distance from the baseline, in units
-    of the slack. The slack is the larger of a difference that does not matter and a
-    difference that chance explains.
+    of the slack. The slack is the larger of a difference that does not matter and the
+    sampling error.
     """
     n, n_new = (np.isfinite(rows).sum(axis=0) for rows in (X, X_new))
     level = LEVEL / X.shape[1]
@@ -106,7 +106,7 @@ def judge_features(comparison, X, X_new, n_numbers):
     ratio = comparison.std_ratio
     error = np.sqrt(1 / n + np.maximum(ratio, 1) ** 2 / n_new)
     moved = np.fmax(0.2, t.isf(level / 2, n - 1) * error)
-    # The finding on location judges the shares of levels.
+    # The finding on location judges the shares of categories.
     ratio = np.where(np.arange(len(n)) < n_numbers, ratio, np.nan)
     spread = _slack_of_spread(ratio, X, X_new, n, n_new)
     names = comparison.names
@@ -158,8 +158,8 @@ def _slack_of_spread(ratio, X, X_new, n, n_new):
     # curve of 0.73.
     allowed = np.exp(np.fmax(-np.log(0.8), t.isf(level / 2, fewest - 1) * error))
     slack = np.where(ratio > 1, allowed - 1, 1 - 1 / allowed)
-    # If there are 6 times the kurtosis rows, all values of a binary feature are 0 by
-    # chance in less than 1% of the samples.
+    # If the number of rows is 6 times the kurtosis, fewer than 1% of the samples of a
+    # binary feature contain only zeros.
     return np.where(fewest > 6 * kurtosis, slack, np.nan)
 
 

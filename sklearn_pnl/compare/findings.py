@@ -1,8 +1,8 @@
 """Judge the value of a criterion by a threshold.
 
 Two samples of real rows also differ. Therefore, a threshold allows the larger of two
-differences: a difference that is too small to matter, and the largest difference that
-chance explains.
+differences from the baseline: a difference that is too small to matter, and the
+sampling error.
 """
 
 from dataclasses import dataclass
@@ -95,10 +95,10 @@ def judge_area(criterion, fault, area, n, m, reason, **settings):
 def judge_share(criterion, fault, is_new, is_real, reason, *, fine=0.0):
     """Compare the shares of new rows and real rows that have a property.
 
-    The difference that chance explains is an upper quantile of the predictive
-    distribution of the number of new rows, which is beta-binomial with a uniform prior.
-    Equal rows come in pairs or larger groups, so half of the rows count as independent.
-    Shares up to ``fine`` are no fault.
+    The sampling error is an upper quantile of the predictive distribution of the number
+    of new rows, which is beta-binomial with a uniform prior. Equal rows come in pairs
+    or larger groups, so half of the rows count as independent. Shares up to ``fine``
+    are no fault.
     """
     value, baseline = np.mean(is_new), np.mean(is_real)
     n, n_new = len(is_real) / 2, max(1, len(is_new) // 2)

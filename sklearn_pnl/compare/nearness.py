@@ -13,7 +13,7 @@ from .findings import NEEDS_TEST, NOTHING, judge, judge_area, judge_share, no_fi
 # standard deviations) were close, 16 to 43% of rows of SMOTE, 0 to 33% of rows of PNL,
 # and no held-out row. With one feature, 16% of held-out rows are close; with two, 4%.
 CLOSE = 0.25
-# Number of rows of each kind whose nearest rows are searched. The standard error of a
+# Number of rows of each kind whose nearest rows are found. The standard error of a
 # share of 10,000 rows is at most 0.5%.
 MOST_ROWS = 10_000
 # A random point on a line between two rows is in the outer quarters of the line with

@@ -1,11 +1,12 @@
 """Read samples, and standardise their features by the training rows.
 
 A numeric column is a feature. A categorical column has a binary feature for each of its
-most frequent levels. For distances, these binary features are divided by the square
-root of their number. Then a category and a number contribute equally to the mean
-distance between training rows, and rare levels contribute more than frequent levels, as
-in correspondence analysis. For distances and classifiers, missing numbers are replaced
-by the median of the training rows, and an indicator feature is added.
+most frequent categories. For distances, the binary features of a column are divided by
+the square root of their number. Then a categorical column and a numeric column
+contribute equally to the mean distance between training rows, and rare categories
+contribute more than frequent categories, as in correspondence analysis. For distances
+and classifiers, missing numbers are replaced by the median of the training rows, and an
+indicator feature is added.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class Sample:
     cells : ndarray of shape (n, n_columns)
         Numeric values, which can be NaN, and category codes.
     features : ndarray of shape (n, n_features)
-        Standardised numeric values, which can be NaN, and indicators of levels.
+        Standardised numeric values, which can be NaN, and indicators of categories.
     points : ndarray of shape (n, n_points)
         Features without NaN and indicators of missing cells, weighted for distances.
     n_numbers : int

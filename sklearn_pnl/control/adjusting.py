@@ -79,9 +79,9 @@ def adjust(
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that the rows satisfy. "auto" searches for
         equalities between several columns that all rows satisfy. If there are fewer
-        rows than columns plus two, some equalities hold by chance: "auto" then uses
-        only sums of neighbouring columns, such as a total next to its parts, and issues
-        a warning. None uses no equalities.
+        rows than columns plus two, some equalities can be coincidences: "auto" then
+        uses only sums of adjacent columns, such as a total next to its parts, and
+        issues a warning. None uses no equalities.
     extrapolation : float or None, default=None
         Distance by which new values may exceed the range of a feature, as a share of
         the length of the range. None sets no bounds.
@@ -155,7 +155,7 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
     """Return the set of feasible rows for given rows (n, D)."""
     (n, d), kept = numbers.shape, resolve_equalities(equalities, table)
     # Each equality that was found reduces the number of free columns, and so the number
-    # of rows that exclude chance.
+    # of rows that exclude coincidences.
     if isinstance(equalities, str) and 1 < d and n < d - len(kept) + 2:
         used = "only sums of neighbouring columns" if len(kept) else "no equalities"
         warn_user(

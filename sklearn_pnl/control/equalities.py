@@ -1,7 +1,7 @@
 """Search for linear equalities that training rows satisfy, exactly or nearly.
 
 A sample of rows proposes equalities, and all rows confirm the proposals. For wide
-tables, and for tables with few rows, only sums of adjacent columns are searched.
+tables, and for tables with few rows, the search is limited to sums of adjacent columns.
 """
 
 from fractions import Fraction
@@ -17,8 +17,8 @@ from .._utils.arrays import BLOCK_CELLS, slices, some_columns
 from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
-# Largest number of columns for which equalities of any kind are searched. With more
-# columns, or with fewer rows than columns, only sums of adjacent columns are searched.
+# Largest number of columns for which the search finds equalities of any kind. With more
+# columns, or with fewer rows than columns, it is limited to sums of adjacent columns.
 MOST_FACTORED = 1000
 # Number of products that confirm nearly dependent columns on random rows: all rows of
 # most tables, and 3,640 rows of 384 columns.
@@ -55,8 +55,8 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
     varies : ndarray of bool of shape (D,) or None
         Columns with a range (:func:`has_range`); None if cells are missing.
     shape : tuple of int or None
-        Shape of a row with several axes. With few rows, sums along each axis are
-        searched.
+        Shape of a row with several axes. With few rows, the search is limited to sums
+        along each axis.
     ranks : ndarray of int of shape (D,)
         Order in which columns become pivots: 0 for columns without steps, 1 for columns
         with steps, 2 for binary columns.
@@ -86,7 +86,8 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
     n, c = len(full), len(columns)
     dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        # 0.04 includes sums of rounded values. With few rows, chance could reach 0.04.
+        # 0.04 includes sums of rounded values. With few rows, unrelated columns could
+        # reach 0.04.
         search = _Search(
             rows, full, complete, columns, precision, 0.04 if n >= 2 * c else 1e-10
         )
@@ -138,7 +139,7 @@ class _Search(NamedTuple):
     complete : ndarray of bool of shape (n,)
         The mask of the rows without gaps.
     columns : ndarray of int of shape (c,)
-        The columns that are searched.
+        The columns that an equality can contain.
     precision : ndarray of shape (D,)
     most_left : float
         Largest share of the variance of a nearly determined column that the other

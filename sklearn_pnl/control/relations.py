@@ -28,7 +28,7 @@ from .constraints import ALMOST, TOL, LinearConstraints, read_constraints
 from .equalities import echelon_of, has_range, search_equalities
 from .value_support import find_resolution, find_value_support
 
-# Largest number of columns for which orders are searched.
+# Largest number of columns of a table in which orders are found.
 MOST_ORDERED = 500
 # Largest number of binary columns that are divided into blocks.
 MOST_LINKED = 2048
@@ -413,8 +413,9 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
     New rows of :class:`~sklearn_pnl.PNLSampler` satisfy the same equalities. A column
     is in an equality if the other columns determine its values up to 1e-9 of its range.
-    The search needs at least two rows more than columns. With fewer rows, it finds
-    adjacent columns whose sum is constant, or equals the column before or after them.
+    The search requires at least two more rows than columns, and at most 1,000 columns.
+    In all other tables, it finds only sums of adjacent columns that are constant, or
+    that equal the column directly before or after the summed columns.
 
     Parameters
     ----------

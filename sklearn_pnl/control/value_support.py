@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._utils.arrays import slices
 
-# Largest probability of values on every second, third, ... step by chance.
+# Largest probability that unrelated values are on every second, third, ... step.
 CHANCE = 1e-3
 # Seconds in each unit of time that the printed form uses.
 _UNITS = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}

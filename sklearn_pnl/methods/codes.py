@@ -62,18 +62,18 @@ class Codes(ObjectsByName, BaseEstimator):
 
     This is the method of the paper, and the default for images and other rows with
     several axes. ``fit`` reads rows as positive tensors and encodes each row by
-    projection on a log-linear model, the base. New codes are drawn near the codes of
-    the training rows. :class:`BackwardProjector` describes how a code is decoded to a
-    row that resembles near training rows.
+    projection onto a log-linear model, the base. New codes are drawn near the codes of
+    the training rows, and decoded to rows that resemble neighbouring training rows.
 
     Parameters
     ----------
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         Largest number of axes (modes) whose interaction a code keeps, or a list of
-        interactions. A larger order makes the code longer. None keeps the complete row.
-        A row with one axis is reshaped to a tensor whose axes have the prime factors of
-        its length as lengths. Pass a :class:`ManyBodyProjector`, which is cloned, to
-        set the base, poset, offset, mass and tolerance.
+        interactions. A code of order 2, for example, keeps the sums of a row for each
+        pair of axes. A larger order makes the code longer. None keeps the complete row.
+        If an order is given, each axis of a row is split into axes whose lengths are
+        its prime factors, see ``reshaper``. Pass a :class:`ManyBodyProjector`, which is
+        cloned, to set the base, poset, offset, mass and tolerance.
 
     offset : float, default=1.0
         Value added to every cell after ``embedding`` and before encoding. With
@@ -86,11 +86,12 @@ class Codes(ObjectsByName, BaseEstimator):
 
     local_manifold : str or LocalManifold, default="fiber"
         Set onto which a code is projected to decode it: "fiber", "theta", "eta" or
-        "mixture". :class:`BackwardProjector` describes when to use each of them.
+        "mixture". See :class:`BackwardProjector` for a description of each set.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
-        Distribution of the new codes. "mixup" draws codes between near rows with noise
-        (:class:`~sklearn_pnl.methods.MixupDraws`), and "interpolation" without noise.
+        Distribution of the new codes. "mixup" draws codes between neighbouring codes
+        with noise (:class:`~sklearn_pnl.methods.MixupDraws`), and "interpolation"
+        without noise.
         "kde" uses a kernel density estimate, as in the paper
         (:class:`~sklearn_pnl.methods.KernelDraws`). An estimator with ``fit`` and
         ``sample`` is cloned and fitted to the codes

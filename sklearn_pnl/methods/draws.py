@@ -62,7 +62,7 @@ class Draws(BaseEstimator):
 
     See Also
     --------
-    MixupDraws : Draw codes between two near rows, with local noise.
+    MixupDraws : Draw codes between two neighbouring rows, with local noise.
     KernelDraws : Draw codes from a kernel density estimate, as in the paper.
     DensityDraws : Draw codes from any density estimator.
     Codes : Encode rows, draw new codes and decode the new codes.
@@ -105,11 +105,11 @@ class Draws(BaseEstimator):
 
 
 class MixupDraws(Draws):
-    """Draw codes between two near rows, with local noise.
+    """Draw codes between two neighbouring rows, with local noise.
 
     A new code lies between the code of a random row and the code of a random nearest
     neighbour of the row, at a uniform position. The code is decoded with both rows,
-    with weights of the same position. The noise is a random combination of the codes of
+    weighted by the position. The noise is a random combination of the codes of
     the row and its neighbours, with weights that sum to 0. The noise therefore has the
     size and the correlations of the data near the row. A coordinate in which both codes
     agree has no noise.
@@ -123,10 +123,10 @@ class MixupDraws(Draws):
         differences. The default, ``1 / sqrt(6)``, restores the covariance.
 
     n_candidates : int or None, default=16384
-        Number of random training rows in which neighbours are searched if there are
-        more training rows. The time of the search is then linear in the number of
-        rows, and neighbours are as near as in a table with ``n_candidates`` rows. None
-        searches all training rows.
+        Number of random training rows to which the search for neighbours is limited if
+        there are more training rows. The time of the search is then linear in the
+        number of rows, and neighbours are as near as in a table with ``n_candidates``
+        rows. With None, all training rows can be neighbours.
 
     metric : {"kl", "euclidean"}, default="kl"
         Distance between codes: the KL divergence between the points of the base, or the
@@ -194,7 +194,7 @@ class MixupDraws(Draws):
 
 
 class _CodeSearch:
-    """Search for near training codes, with the interface of :class:`RowSearch`."""
+    """Search for neighbouring codes, with the interface of :class:`RowSearch`."""
 
     def __init__(self, training):
         self._training = training
@@ -223,7 +223,7 @@ class KernelDraws(Draws):
 
     See Also
     --------
-    MixupDraws : Draw codes between two near rows, with local noise.
+    MixupDraws : Draw codes between two neighbouring rows, with local noise.
     DensityDraws : Draw codes from any density estimator.
 
     References
@@ -283,7 +283,7 @@ class DensityDraws(Draws):
 
     See Also
     --------
-    MixupDraws : Draw codes between two near rows, with local noise.
+    MixupDraws : Draw codes between two neighbouring rows, with local noise.
     KernelDraws : Draw codes from a kernel density estimate, as in the paper.
 
     Examples

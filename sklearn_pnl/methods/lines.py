@@ -1,4 +1,4 @@
-"""New rows on straight lines between near rows, in the units of the rows.
+"""New rows on straight lines between neighbouring rows, in the units of the rows.
 
 The code of a row is the row itself (the base is the whole manifold):
 
@@ -46,23 +46,23 @@ _WITHIN = 1 - 1e-12
 
 
 class Lines(BaseEstimator):
-    """Generate new rows on straight lines between near rows, with local noise.
+    """Generate rows on straight lines between neighbouring rows, with local noise.
 
     This is the method for tables: :class:`PNLAugmenter` with ``method="lines"``. Each
     new row mixes a random training row and one of its nearest neighbours at a uniform
     position. Noise is then added: a normal zero-sum combination of the row and its
     neighbours, whose covariance is ``noise ** 2`` times the covariance of the
-    differences between them. The noise thus has the size and the shape of the data in
-    the neighbourhood. Rows with more than one axis are flattened.
+    differences between the row and its neighbours. The noise thus has the size and the
+    shape of the data in the neighbourhood. Rows with more than one axis are flattened.
 
-    New rows are affine combinations of training rows, and satisfy the linear equalities
-    of the training rows. Bounds and agreed cells change single columns; with them, new
-    rows satisfy the equalities that were found or given.
+    New rows are affine combinations of training rows, and would satisfy all linear
+    equalities of the training rows. Bounds and agreed cells change single columns. If
+    both are in use, new rows satisfy the equalities that were found or given.
 
     Parameters
     ----------
     noise : float, default=0.6
-        Standard deviation of the noise, relative to the differences between near rows.
+        Standard deviation of the noise, relative to the differences between neighbours.
         A larger value spreads new rows farther from the line between the two parents.
         With ``1 / sqrt(6)``, about 0.41, the noise restores the covariance that mixing
         removes; the default also restores the covariance that bounds and agreed cells
@@ -75,9 +75,9 @@ class Lines(BaseEstimator):
         such as a total of 120 columns in 80 rows.
 
     n_candidates : int or None, default=16384
-        Number of random training rows among which neighbours are searched. The search
-        time is then linear in the number of rows, and neighbours are as near as in a
-        data set of this size. None searches all rows.
+        Number of random training rows to which the search for neighbours is limited.
+        The search time is then linear in the number of rows, and neighbours are as near
+        as in a data set of this size. With None, all rows can be neighbours.
 
     See Also
     --------
