@@ -5,6 +5,7 @@ A mark whose figure is not in a CSV file of ``benchmarks/results`` raises an err
 """
 
 import csv
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -67,7 +68,7 @@ def flags(sampler, against="none"):
     column = f"accuracy_flag_{against}"
     found = [r[column] for r in rows("few-shot-images") if r["sampler"] == sampler]
     better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
-    return f"{better} better, {worse} worse of {len(found)}"
+    return f"better in {better} of {len(found)} settings and worse in {worse}"
 
 
 def speed(script, job, measure, digits=2):
@@ -335,8 +336,8 @@ def _few_shot():
     for against in ("none", "SMOTE"):
         body.append([f"settings better / worse than {against}"])
         for s in samplers:
-            given = flags(s, against).split()
-            body[-1].append("" if s == against else f"{given[0]} / {given[2]}")
+            better, worse = re.findall(r" in (\d+)", flags(s, against))
+            body[-1].append("" if s == against else f"{better} / {worse}")
     return _markdown(["images, classifier", *samplers], body)
 
 
