@@ -10,6 +10,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.imbalance import manifolds, ratios  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
@@ -97,6 +99,7 @@ def figures():
         "pnl": "PNL",
         "paper": "PNL (paper)",
         "calibrated": "calibrated PNL",
+        "calibrated_none": "calibrated none",
     }
     metrics = dict(zip(("ap", "auc", "balanced", "brier"), METRICS, strict=True))
     found = {
@@ -108,6 +111,11 @@ def figures():
         found[f"fresh_logistic_{sampler}_ap"] = score(
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
+    scores, _ = imbalance.scores(rows("imbalance-fresh"))
+    for mark, name in metrics.items():
+        pair = (scores[f"calibrated {s}", MEAN, name] for s in ("PNL", "none"))
+        p = imbalance.p_value(np.subtract(*pair))
+        found[f"fresh_calibrated_p_{mark}"] = p
     found |= _of_shares() | _of_few_rows() | _of_speed()
     for part in (manifolds, plausibility, ratios, small):
         found |= part.figures()
