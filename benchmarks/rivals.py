@@ -31,7 +31,8 @@ class Rival:
     def adapted(self, learner, seed):
         """The learner to fit on the rows that ``samples_first`` speaks of."""
         if self.calibrated:
-            learner = make_pipeline(self.sampler(seed), learner)
+            if self.sampler is not None:
+                learner = make_pipeline(self.sampler(seed), learner)
             return CalibratedClassifierCV(learner)
         return learner if self.adapt is None else self.adapt(learner, seed)
 
@@ -43,7 +44,7 @@ class Rival:
     @property
     def fits_plainly(self):
         """Whether the learner is fitted as it is on the rows as they are."""
-        return self.sampler is None and self.adapt is None
+        return self.sampler is None and self.adapt is None and not self.calibrated
 
 
 def as_rival(sampler):

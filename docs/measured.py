@@ -5,9 +5,12 @@ A mark whose figure is not in a CSV file of ``benchmarks/results`` raises an err
 """
 
 import csv
+import re
 import sys
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.imbalance import manifolds, ratios  # noqa: E402
@@ -67,7 +70,7 @@ def flags(sampler, against="none"):
     column = f"accuracy_flag_{against}"
     found = [r[column] for r in rows("few-shot-images") if r["sampler"] == sampler]
     better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
-    return f"{better} better, {worse} worse of {len(found)}"
+    return f"better in {better} of {len(found)} settings and worse in {worse}"
 
 
 def speed(script, job, measure, digits=2):
@@ -96,6 +99,7 @@ def figures():
         "pnl": "PNL",
         "paper": "PNL (paper)",
         "calibrated": "calibrated PNL",
+        "calibrated_none": "calibrated none",
     }
     metrics = dict(zip(("ap", "auc", "balanced", "brier"), METRICS, strict=True))
     found = {
@@ -107,6 +111,11 @@ def figures():
         found[f"fresh_logistic_{sampler}_ap"] = score(
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
+    scores, _ = imbalance.scores(rows("imbalance-fresh"))
+    for mark, name in metrics.items():
+        pair = (scores[f"calibrated {s}", MEAN, name] for s in ("PNL", "none"))
+        p = imbalance.p_value(np.subtract(*pair))
+        found[f"fresh_calibrated_p_{mark}"] = p
     found |= _of_shares() | _of_few_rows() | _of_speed()
     for part in (manifolds, plausibility, ratios, small):
         found |= part.figures()
@@ -335,8 +344,8 @@ def _few_shot():
     for against in ("none", "SMOTE"):
         body.append([f"settings better / worse than {against}"])
         for s in samplers:
-            given = flags(s, against).split()
-            body[-1].append("" if s == against else f"{given[0]} / {given[2]}")
+            better, worse = re.findall(r" in (\d+)", flags(s, against))
+            body[-1].append("" if s == against else f"{better} / {worse}")
     return _markdown(["images, classifier", *samplers], body)
 
 

@@ -10,6 +10,7 @@ import pytest
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from scipy.stats import wilcoxon
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
@@ -107,6 +108,14 @@ def test_failing_samplers_are_scored_as_none_and_reported(tmp_path):
     assert [r["accuracy"] for r in failed] == [r["accuracy"] for r in plain]
     assert all(r["failure"] == "ValueError: too few" for r in failed)
     assert any("too few" in text for text in told)
+
+
+def test_a_calibrated_rival_without_a_sampler_calibrates_the_learner(tmp_path):
+    rows, _ = run(tmp_path, {"calibrated": Rival(calibrated=True)})
+    for row in rows:
+        split = Halves().split(row["seed"])
+        model = CalibratedClassifierCV(LogisticRegression()).fit(split.X, split.y)
+        assert row["accuracy"] == accuracy(model, split, None)["accuracy"]
 
 
 def test_pages_of_the_paper_contain_all_tables():

@@ -131,6 +131,10 @@ def figures():
         for learner in learners(found):
             word = re.sub(r"\W+", "_", learner)
             for metric, short in SHORT.items():
+                mark = f"{head}_{word}_{short.lower()}"
+                for sampler in ("none", "PNL 1/3"):
+                    values = found[sampler, learner, metric]
+                    marks[f"{mark}_{SAMPLERS[sampler]}"] = f"{values.mean():.3f}"
                 gains = gain(found, learner, metric, "PNL 1/3", "none")
-                marks[f"{head}_{word}_{short.lower()}_gain"] = shown(gains, families)
+                marks[f"{mark}_p"] = report.p_value(over_families(gains, families))
     return marks

@@ -57,6 +57,7 @@ RIVALS = {
     "ADASYN": Rival(seeded(ADASYN)),
     "PNL": Rival(seeded(PNLSampler)),
     "PNL (paper)": Rival(seeded(PNLSampler, method="paper")),
+    "calibrated none": Rival(calibrated=True),
     "calibrated SMOTE": Rival(seeded(SMOTE), calibrated=True),
     "calibrated PNL": Rival(seeded(PNLSampler), calibrated=True),
     "balanced forest": Rival(adapt=balanced_forest, balanced=True),
