@@ -10,6 +10,7 @@ leave the computation to :class:`sklearn_pnl.encoding.codec.Codec`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import prod
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
@@ -172,7 +173,9 @@ class ManyBodyProjector(_Encoder):
         poset, ``X`` has no feature for the bottom: its cell is the mean of the row.
 
     offset : float, default=1e-5
-        Value added to every cell before encoding, in units of ``X``. Rows with zero
+        Value added to every cell before encoding, in units of ``X``. With an offset of
+        0, a row may contain zero cells if ``order`` describes interactions of a tensor
+        and all marginals that the base preserves are positive. All other rows with zero
         cells require a positive offset, because the logarithm of zero is infinite.
 
     with_mass : bool, default=False
@@ -359,6 +362,26 @@ class ManyBodyProjector(_Encoder):
         self.base_mask_ = like(mask, rows)
         self._codec = Codec(self.poset_, mask, self, local_manifold)
         self.n_params_ = self._codec.n_params
+
+    def _without_logarithm(self, is_empty, is_missing):
+        """Mark empty cells (n, D) for which no code exists with an offset of 0.
+
+        A code exists if the marginals of the row that the base preserves are positive.
+        Rows with missing cells, and bases without marginals, require positive cells.
+        """
+        poset = lay_out(self.poset, self.input_shape_)
+        family = poset.family(free_mask(poset, self.order, self.base))
+        if family is None:
+            return is_empty
+        modes = range(len(poset.shape))
+        sets = combinations(modes, family) if isinstance(family, int) else family
+        cells = is_empty.reshape(-1, *poset.shape)
+        axes = tuple(k + 1 for k in modes)
+        bad = cells & is_missing.reshape(cells.shape).any(axis=axes, keepdims=True)
+        for kept in sets:
+            summed = tuple(k + 1 for k in modes if k not in kept)
+            bad |= cells.all(axis=summed, keepdims=True)
+        return bad.reshape(is_empty.shape)
 
     @property
     def _missing(self):

@@ -20,7 +20,7 @@ from benchmarks.imbalance import report as imbalance
 from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
-from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
+from benchmarks.paper.recipe import authors, base_size, equation, recipe, reshaper
 from benchmarks.plausibility.rules import KINDS, violated
 from benchmarks.plausibility.tables import halves, prepared
 from benchmarks.promises import fuzz
@@ -195,6 +195,35 @@ def test_recipes_differ_only_in_order_reshaper_and_embedding():
         assert found["draws"].bandwidth == 0.05
         equal = equation(experiment)["method"]
         assert equal.local_manifold.order == experiment.local_order
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("sonar", 0.95), ("taiwan_bankruptcy", 0.87), ("wine_quality", 0.64)],
+)
+def test_notebooks_scale_by_one_range_and_stop_by_k(name, step):
+    found = authors(DATA_SETS[name])["method"].get_params(False)
+    paper = recipe(DATA_SETS[name])["method"].get_params(False)
+    changed = {key for key in found if repr(found[key]) != repr(paper[key])}
+    assert changed == {"embedding", "local_manifold"}
+    assert found["embedding"] == "minmax-table"
+    assert found["local_manifold"].step == step
+
+
+def test_the_scaling_of_the_network_has_its_own_baseline():
+    runs = [
+        {"problem": "sonar", "size": "0.2", "sampler": sampler, "seed": 0}
+        | {"accuracy": str(value), "train": "80", "test": "20"}
+        | dict.fromkeys(report.MEANS, "0")
+        | {"failure": "", "warning": ""}
+        for sampler, value in zip(
+            ("none", report.AUTHORS, *report.ONE_RANGE),
+            (0.5, 0.6, 0.7, 0.9),
+            strict=True,
+        )
+    ]
+    gains = [row["minus none"] for row in report.summarise(runs)]
+    np.testing.assert_allclose(gains, [0, 10, 0, 20])
 
 
 def test_every_printed_figure_has_its_experiment():

@@ -164,8 +164,8 @@ def test_values_of_a_class_are_named_by_their_row_in_the_data():
 def test_zeros_without_offset_are_named(make):
     # The row is beyond the first block of work, which holds 167 rows of 784 cells.
     X = positive(200, 28, 28)
-    X[190, 3, 4] = X[195, 0, 0] = 0
-    with pytest.raises(ValueError, match="Cell 88 of row 190"):
+    X[190, 3] = X[195, 0, 0] = 0
+    with pytest.raises(ValueError, match="Cell 84 of row 190"):
         make(offset=0).fit(X)
 
 

@@ -37,6 +37,7 @@ from sklearn_pnl.geometry import (
     eta_from_prob,
     interaction_mask,
     kl_divergence,
+    many_body_projection,
     prob_from_theta,
     theta_from_prob,
     tree_poset,
@@ -84,6 +85,44 @@ def test_order_one_is_the_product_of_the_marginals(seed, shape, offset):
     q = projector.inverse_transform(projector.fit_transform(X))
     expected = product_of_marginals(distributions(X, offset))
     assert_allclose(q, expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("order", [1, 2, [(0, 1), (2,)]])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_zero_cells_need_no_offset_where_marginals_are_positive(seed, order):
+    X = 0.1 + tensors(seed, 3, 2, 4)
+    X[0, 1, 0, 2] = X[1, 2, 1, 0] = X[1, 0, 0, 3] = 0
+    projector = ManyBodyProjector(order, offset=0, tol=1e-10)
+    q = projector.inverse_transform(projector.fit_transform(X))
+    expected = many_body_projection(
+        distributions(X, 0), TensorPoset(X.shape[1:]), order, tol=1e-10
+    )
+    assert_allclose(q, expected.prob, rtol=1e-6, atol=1e-12)
+    assert_allclose(projector.transform(X[:2]), projector.transform(X)[:2])
+    # The marginal of the modes 0 and 1 has no interaction of order 1.
+    X[4, 2, 1] = 0
+    if order == 1:
+        projector.transform(X)
+    else:
+        with pytest.raises(ValueError, match="Cell 20 of row 4 is 0"):
+            projector.transform(X)
+    with pytest.raises(ValueError, match="Cell 10 of row 0 is 0"):
+        BackwardProjector(ManyBodyProjector(order, offset=0)).fit(X)
+
+
+def test_zero_cells_need_an_offset_in_a_chain_and_next_to_missing_cells():
+    X = np.ones((2, 3, 4))
+    X[1, 0, 1] = 0
+    ManyBodyProjector(1, offset=0).fit(X)
+    holes = X.copy()
+    holes[1, 2, 3] = np.nan
+    for rows, settings in (
+        (X.reshape(2, 12), {"poset": chain_poset(12)}),
+        (X, {"base": [(1, 1)]}),
+        (holes, {"handle_missing": "ignore"}),
+    ):
+        with pytest.raises(ValueError, match="Cell 1 of row 1 is 0"):
+            ManyBodyProjector(offset=0, **settings).fit(rows)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

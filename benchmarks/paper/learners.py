@@ -16,7 +16,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     ``mixing`` trains on mixtures of two rows of a batch and of their labels, by a share
     from a Beta(``alpha``, ``alpha``) distribution: of the rows themselves ("input"), or
-    of what a random stage of the network is given ("manifold").
+    of what a random stage of the network is given ("manifold"). ``damping`` times the
+    range of the table is added to each deviation that rows are divided by.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         decay=5e-4,
         mixing=None,
         alpha=1.0,
+        damping=0.0,
         random_state=0,
     ):
         self.network = network
@@ -42,6 +44,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self.decay = decay
         self.mixing = mixing
         self.alpha = alpha
+        self.damping = damping
         self.random_state = random_state
 
     def fit(self, X, y):
@@ -52,6 +55,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             axes = tuple(range(X.ndim))
         self._mean = X.mean(axis=axes, dtype=np.float64)
         self._scale = X.std(axis=axes, dtype=np.float64)
+        self._scale += self.damping * (X.max() - X.min())
         self._scale = np.where(self._scale > 0, self._scale, 1)
         rows, labels = self._tensor(X), torch.from_numpy(labels)
         with torch.random.fork_rng(devices=[]):

@@ -3,8 +3,12 @@
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_pnl import Codes, PrimeFactorReshaper
-from sklearn_pnl.encoding import ThetaManifold
+from sklearn_pnl.encoding import MixtureManifold, ThetaManifold
 from sklearn_pnl.geometry import TensorPoset, order_mask
+
+# Where the authors' program stops with their learning rate for tables (0.05), for each
+# number of neighbours.
+STEPS = {2: 0.95, 5: 0.87, 10: 0.64}
 
 
 def recipe(experiment):
@@ -22,6 +26,15 @@ def equation(experiment):
     found = recipe(experiment)
     local = ThetaManifold(order=experiment.local_order)
     found["method"].set_params(local_manifold=local)
+    return found
+
+
+def authors(experiment):
+    """The same with the scaling and the step of the authors' notebooks for tables."""
+    found = recipe(experiment)
+    found["method"].set_params(
+        embedding="minmax-table", local_manifold=MixtureManifold(STEPS[experiment.k])
+    )
     return found
 
 

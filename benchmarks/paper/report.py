@@ -12,7 +12,15 @@ from . import printed
 
 TABLE_1 = 0.2
 OURS = ("PNL (paper)", "PNL (equation)", "PNL")
-SAMPLERS = ("none", "STD", "AE", "mixup", "manifold mixup", *OURS)
+AUTHORS = "PNL (authors)"
+SAMPLERS = ("none", "STD", "AE", "mixup", "manifold mixup", *OURS, AUTHORS)
+# The network has the authors' scaling as well, and so has the baseline.
+ONE_RANGE = ("none, one range", "PNL (authors), one range")
+LINES = (*SAMPLERS, *ONE_RANGE)
+# The printed figures of a training set that the paper names otherwise.
+PRINTED = {AUTHORS: "PNL (paper)"} | dict(
+    zip(ONE_RANGE, ("none", "PNL (paper)"), strict=True)
+)
 TITLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
@@ -53,9 +61,12 @@ def _summary(key, groups):
         "accuracy": accuracy.mean(),
         "deviation": accuracy.std(ddof=1) if len(runs) > 1 else None,
     }
-    for other, other_size in (("none", TABLE_1), *((ours, size) for ours in OURS)):
-        pairs = groups.get((problem, other_size, other), {})
-        found |= _difference(f"minus {other}", groups[key], pairs, problem)
+    none = ONE_RANGE[0] if sampler in ONE_RANGE else "none"
+    pairs = groups.get((problem, TABLE_1, none), {})
+    found |= _difference("minus none", groups[key], pairs, problem)
+    for ours in (*OURS, AUTHORS):
+        pairs = groups.get((problem, size, ours), {})
+        found |= _difference(f"minus {ours}", groups[key], pairs, problem)
     found |= {name: _column(runs, name).mean() for name in MEANS}
     found |= {
         f"{kind}s": sum(bool(r[kind]) for r in runs) for kind in ("failure", "warning")
@@ -129,21 +140,22 @@ def _lines(found):
     said = printed.table_1()
     body = []
     for problem in TITLES:
-        for sampler in SAMPLERS:
+        for sampler in LINES:
             row = found.get((problem, TABLE_1, sampler))
             if row is None:
                 continue
-            claim = said.get((problem, sampler))
+            claim = said.get((problem, PRINTED.get(sampler, sampler)))
+            is_none = sampler in ("none", ONE_RANGE[0])
             gain = claim and claim[0] - said[problem, "none"][0]
             body.append(
                 [
                     TITLES[problem],
                     sampler,
                     f"{claim[0]:.2f} ± {claim[1]:.2f}" if claim else "–",
-                    "" if sampler == "none" else _signed(gain),
+                    "" if is_none else _signed(gain),
                     _mean(row),
-                    "" if sampler == "none" else _gain(row, "minus none"),
-                    "" if sampler == "none" else _verdict(row, "minus none", gain),
+                    "" if is_none else _gain(row, "minus none"),
+                    "" if is_none else _verdict(row, "minus none", gain),
                 ]
             )
     head = ["data", "training set", "printed", "to none", "rerun", "to none (se)", ""]
@@ -156,7 +168,7 @@ def _rivals(found):
     for problem in TITLES:
         for sampler in SAMPLERS:
             row = found.get((problem, TABLE_1, sampler))
-            if row is None or sampler in OURS:
+            if row is None or sampler in (*OURS, AUTHORS):
                 continue
             claim = said.get((problem, sampler))
             gain = claim and said[problem, "PNL (paper)"][0] - claim[0]
@@ -173,7 +185,7 @@ def _other_scores(found):
     """What accuracy hides: balanced accuracy in percent / log loss."""
     shown = _narrow(found)
     body = []
-    for sampler in SAMPLERS:
+    for sampler in LINES:
         rows = [found.get((problem, TABLE_1, sampler)) for problem in shown]
         body.append([sampler, *(_others(row) if row else "–" for row in rows)])
     return _markdown(["", *(TITLES[p] for p in shown)], body)

@@ -12,7 +12,7 @@ from sklearn_pnl import PNLSampler
 
 from ..rivals import Rival, seeded
 from .problems import TABLE_1
-from .recipe import base_size, defaults, equation, recipe
+from .recipe import authors, base_size, defaults, equation, recipe
 
 WIDEST = 32  # Of the autoencoder, whose width is else the dimension of the base.
 
@@ -198,12 +198,33 @@ def rivals(experiment):
     }
     if experiment.share != TABLE_1:
         return adding
-    return adding | {
+    found = adding | {
         "none": None,
         "mixup": Rival(adapt=mix("input")),
         "manifold mixup": Rival(adapt=mix("manifold")),
         "PNL (equation)": seeded(PNLSampler, **equation(experiment), **shared),
     }
+    if experiment.kind == "table":
+        found |= _of_the_notebooks(shared | authors(experiment))
+    return found
+
+
+def _of_the_notebooks(params):
+    """The authors' scaling for new rows, and then for the network as well.
+
+    Their program neither reflects values at bounds nor restores equalities.
+    """
+    plain = seeded(PNLSampler, **params, extrapolation=None, equalities=None)
+    return {
+        "PNL (authors)": seeded(PNLSampler, **params),
+        "none, one range": Rival(adapt=damp),
+        "PNL (authors), one range": Rival(plain, adapt=damp),
+    }
+
+
+def damp(learner, seed):
+    """The network of the notebooks, which add 1e-5 to deviations of scaled columns."""
+    return learner.set_params(damping=1e-5)
 
 
 def mix(what):

@@ -381,6 +381,8 @@ def check_measures(
     ``caller`` is the estimator that received X, or the start of the message.
     ``numbers`` are the row numbers in the message, and ``advice`` is its remedy.
     """
+    # The code of a row with empty cells may still exist.
+    find = getattr(caller, "_without_logarithm", None)
     if not isinstance(caller, str):
         names = getattr(caller, "feature_names_in_", None)
         caller = f"Negative values in data passed to {type(caller).__name__}"
@@ -400,7 +402,9 @@ def check_measures(
         )
     # A row without a cell above -offset has no distribution.
     is_empty = X.reshape(len(X), -1) <= -offset
-    bad = is_empty & (is_empty.all(axis=1, keepdims=True) | (offset == 0))
+    bad = is_empty & is_empty.all(axis=1, keepdims=True)
+    if offset == 0:
+        bad |= is_empty if find is None else find(is_empty, np.isnan(X))
     for row, cell in np.argwhere(bad)[:1]:
         raise ValueError(
             f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g}, and "
