@@ -44,7 +44,9 @@ def audit_rows(rows, feasible, caller):
         system = feasible.system(gaps=np.isnan(rows))
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
         # New rows may violate equalities by as much as mixed training rows.
-        of_columns = 2 * TOL * columns.ranges + ROUNDINGS * largest
+        # Equalities are confirmed on all rows, whose ranges exceed those of a class.
+        ranges = columns.ranges if equalities.ranges is None else equalities.ranges
+        of_columns = 2 * TOL * ranges + ROUNDINGS * largest
         of_rows = np.abs(equalities.coefficients) @ of_columns
         room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
         if (missed > room).any():

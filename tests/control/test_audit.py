@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_pnl import PNLAugmenter
+from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.control import ColumnConstraint, Infeasibility
 from sklearn_pnl.control.audit import audit_rows, report_of
 from sklearn_pnl.control.infeasible_requests import explain_infeasible
@@ -197,3 +197,15 @@ def test_reports_can_be_printed_and_converted_to_frames(rows, whole):
     assert "0.3 of a column's range" in str(report)
     assert report.to_frame().index.tolist() == ["c = a + b", "c"]
     assert "<pre>" in report._repr_html_()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equalities_with_noise_hold_in_a_class_of_small_values(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1000, (200, 4))
+    X[180:] /= 1000
+    X[:, 3] = X[:, :3].sum(axis=1) + rng.uniform(-1e-6, 1e-6, 200)
+    sampler = PNLSampler(random_state=0)
+    new, _ = sampler.fit_resample(X, np.repeat([0, 1], [180, 20]))
+    assert len(sampler.equalities_) == 1
+    assert np.abs(new[200:, 3] - new[200:, :3].sum(axis=1)).max() < 4e-6
