@@ -42,7 +42,7 @@ def audit_rows(rows, feasible, caller):
     eps = 2 * np.maximum(precision, EPS)
     largest = eps * np.maximum(np.abs(columns.least), np.abs(columns.most))
     if n_equal + len(feasible.constraints):
-        system = feasible.system()
+        system = feasible.system(gaps=np.isnan(rows))
         missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
         # New rows may violate equalities by as much as mixed training rows.
         of_columns = 2 * TOL * columns.ranges + ROUNDINGS * largest

@@ -437,7 +437,7 @@ def _exact_in(part, factors, precision, ranks):
         basis[small] = 0
         basis = basis[np.count_nonzero(basis, axis=1) > 1]
     for row in basis:
-        row[:] = _readable(row, part, room)
+        row[:] = _readable(row, part, _room(part, 0))
     return basis, _constants(basis, part, precision), pivots
 
 
@@ -450,11 +450,18 @@ def _constants(basis, rows, precision):
     return np.where(is_near, near, values)
 
 
-def echelon_of(system):
+def echelon_of(system, spread, ranks):
     """Convert equalities that are given as constraints to :class:`Equations`."""
     a, b = system.coefficients, system.lower
-    reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
-    return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
+    reduced, pivots = echelon(a, spread, ranks)
+    factors = (reduced * spread) @ np.linalg.pinv(a * spread)
+    return Equations(*(_near_integers(x) for x in (reduced, factors @ b)), pivots)
+
+
+def _near_integers(values):
+    """Return values, with integers where rounding explains the difference."""
+    near = np.rint(values)
+    return np.where(np.abs(values - near) <= 1e-12 * (1 + np.abs(near)), near, values)
 
 
 def echelon(basis, spread, ranks):
@@ -517,16 +524,20 @@ def _integer_pivots(basis, pivots, ranks):
 
 
 def _readable(row, rows, room):
-    """Return coefficients as simple fractions, if the rows allow fractions."""
+    """Return coefficients as simple fractions, if the rows allow fractions.
+
+    Fractions may miss the rows by 4 times as much as the coefficients, and by ``room``
+    (c,). The rounding of single precision would allow fractions that agree by chance.
+    """
     near = np.rint(row)
     # The search for a fraction is slow, and most coefficients are integers.
     for k in np.flatnonzero(np.abs(near - row) > ALMOST):
         near[k] = Fraction(row[k]).limit_denominator(1000)
     far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
     near[far] = row[far]
-    values = (rows - rows[0]) @ near
-    missed = np.abs(values - np.median(values)).max()
-    return near if missed <= np.abs(near) @ room else row
+    values = (rows - rows[0]) @ np.column_stack([near, row])
+    missed = np.abs(values - np.median(values, axis=0)).max(axis=0)
+    return near if missed[0] <= 4 * missed[1] + np.abs(near) @ room else row
 
 
 # --- few rows: sums of adjacent columns -------------------------------------------

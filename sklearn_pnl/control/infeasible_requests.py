@@ -86,8 +86,9 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     is_sum = np.count_nonzero(system.coefficients[k]) > 1
     found, text = conflict.request(end, 0.1 * TOL * system.scale[k] * is_sum)
     limits = within([system.descriptions[j] for j in others])
-    remedy = f"Request {text}" if k >= n_data else "Widen the bounds"
-    if any(j >= n_data for j in others):
+    requested = range(n_data, n_data + len(feasible.constraints))
+    remedy = f"Request {text}" if k in requested else "Widen the bounds"
+    if any(j in requested for j in others):
         remedy += ", or leave out one of the constraints"
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "

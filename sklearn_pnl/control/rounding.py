@@ -36,10 +36,11 @@ def mend(rows, donors, base_rows, cells, relations):
     All columns of a relation are reset, since the base rows satisfy it.
     """
     columns, broken = relations.columns, relations.breaks(rows)
-    pivots = relations.pivots[relations.is_dependent]
-    pivots = pivots[columns.steps[pivots] > 0]
-    off = off_steps(rows[:, pivots], columns.steps[pivots])
-    broken |= (off > ALMOST).any(axis=1)
+    for some, part in relations.parts(np.isnan(rows)):
+        pivots = part.pivots[part.is_dependent]
+        pivots = pivots[columns.steps[pivots] > 0]
+        off = off_steps(rows[some][:, pivots], columns.steps[pivots])
+        broken[some] |= (off > ALMOST).any(axis=1)
     which = np.flatnonzero(broken)
     if len(which):
         c = np.flatnonzero(relations.reset_together)
@@ -65,15 +66,17 @@ def restore(rows, relations):
 
     A dependent column is computed if all other cells of its equality are present.
     """
-    equalities = relations.equalities
-    for k in np.flatnonzero(relations.is_dependent):
-        a, pivot = equalities.coefficients[k], relations.pivots[k]
-        # A matrix product would round differently for different numbers of rows.
-        value = np.full(len(rows), equalities.lower[k])
-        for column in np.setdiff1d(np.flatnonzero(a), pivot):
-            value -= a[column] * rows[:, column]
-        value[np.isnan(rows[:, pivot])] = np.nan
-        np.copyto(rows[:, pivot], value, where=~np.isnan(value))
+    for some, part in relations.parts(np.isnan(rows)):
+        equalities, cells = part.equalities, rows[some]
+        for k in np.flatnonzero(part.is_dependent):
+            a, pivot = equalities.coefficients[k], part.pivots[k]
+            # A matrix product would round differently for different numbers of rows.
+            value = np.full(len(cells), equalities.lower[k])
+            for column in np.setdiff1d(np.flatnonzero(a), pivot):
+                value -= a[column] * cells[:, column]
+            value[np.isnan(cells[:, pivot])] = np.nan
+            np.copyto(cells[:, pivot], value, where=~np.isnan(value))
+        rows[some] = cells
 
 
 def follow(rows, before, relations):

@@ -42,11 +42,12 @@ class Sums(LinearConstraints):
 
     def of(self, rows):
         """Compute the sums (k,) over rows (n, D), without missing cells."""
-        return self.coefficients @ np.nansum(rows, axis=0)
+        return self.coefficients @ np.nansum(rows, axis=0, dtype=np.float64)
 
     def sizes(self, rows):
         """Compute the sums (k,) of absolute terms."""
-        terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
+        cells = np.nansum(np.abs(rows), axis=0, dtype=np.float64)
+        terms = np.abs(self.coefficients) @ cells
         return np.maximum(terms, np.finfo(float).tiny)
 
     def share_missed(self, rows):

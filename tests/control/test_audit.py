@@ -74,6 +74,18 @@ def test_missed_constraints_and_equalities_raise_an_error(rows, whole):
         audit_rows(counts, whole, "sample")
 
 
+def test_missed_equalities_that_follow_without_a_missing_cell_raise_an_error():
+    parts = np.random.default_rng(0).integers(1, 9, (20, 3)).astype(float)
+    X = np.column_stack([parts, parts[:, :2].sum(axis=1), parts.sum(axis=1)])
+    X[3, 0] = np.nan
+    terms = [[1, 1, 0, -1, 0], [1, 1, 1, 0, -1]]
+    whole = set_of(X, steps=1, equalities=linear(terms, [0, 0], [0, 0]))
+    audit_rows(X, whole, "sample")
+    X[3, 4] += 1
+    with pytest.raises(Infeasibility, match="row 3 violates .*c.*d.*e by 1"):
+        audit_rows(X, whole, "sample")
+
+
 def test_violations_within_the_rounding_of_the_type_are_accepted(rows, whole):
     single = rows.astype(np.float32).astype(np.float64)
     with pytest.raises(Infeasibility, match="c = a . b"):

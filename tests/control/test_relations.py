@@ -342,6 +342,18 @@ def test_equalities_of_wide_tables_are_found_next_to_near_equalities(seed, dtype
     assert_array_equal(np.abs(found[:4]), 1)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_single_precision_gives_no_fractions_by_chance(seed):
+    # Three units and their years: shares, with coefficients on codes and years.
+    rng = np.random.default_rng(seed)
+    year, unit = np.divmod(np.arange(24), 3)
+    shares = rng.dirichlet(np.full(5, 2.0), 3)[unit]
+    codes = 1001 * unit, 1980 + year, rng.integers(15, 70, 3)[unit] + year
+    X = np.column_stack([shares, *codes]).astype(np.float32)
+    rows = PNLAugmenter().fit(X).sample(200, random_state=seed)
+    assert_allclose(rows[:, :5].sum(axis=1), 1, atol=1e-6)
+
+
 # --- few rows ---------------------------------------------------------------------
 
 

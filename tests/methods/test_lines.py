@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
 
 from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.control import ColumnConstraint, column_total
 from sklearn_pnl.control.relations import find_relations
 from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
 from sklearn_pnl.frames import TableReader, read_table
@@ -536,3 +537,24 @@ def test_integers_near_equalities_with_missing_cells_stay_integers(seed):
     assert rows["threefold"].between(0, X["threefold"].max()).all()
     off = (rows["threefold"] - 3 * rows["both"]).dropna()
     assert off.abs().max() <= 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["Int64", "float64", "float32"])
+def test_sums_that_follow_without_a_missing_part_are_kept(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.gamma(2.0, 6.0, (200, 3)).round(2), columns=list("abc"))
+    X = X.round() if kind == "Int64" else X
+    X["subtotal"] = (X["a"] + X["b"]).round(2)
+    X["total"] = (X["subtotal"] + X["c"]).round(2)
+    for name, share in ("a", 0.2), ("b", 0.1), ("c", 0.05):
+        X[name] = X[name].mask(rng.random(200) < share)
+    augmenter = PNLAugmenter().fit(X.astype(kind))
+    assert len(augmenter.equalities_) == 2
+    total = column_total("total", float(round(300 * X["total"].mean())))
+    asked = ColumnConstraint("total", lower=20, upper=24)
+    for given in {}, {"totals": total}, {"constraints": asked}:
+        rows = augmenter.sample(300, random_state=seed, **given).astype(float)
+        off = (rows["total"] - rows["subtotal"] - rows["c"]).dropna()
+        assert len(off) > rows["a"].notna().sum()
+        assert off.abs().max() <= (1e-4 if kind == "float32" else 1e-10)
