@@ -1,11 +1,16 @@
 """Nearest integers, compared with a brute-force search."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import CDLL
 from itertools import product
+from threading import Barrier
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from sklearn_pnl.geometry.convex.highs import solved
 from sklearn_pnl.geometry.convex.integers import nearest_in_steps
 
 
@@ -43,3 +48,29 @@ def test_cells_without_resolution_can_have_any_value():
     # The second cell is returned in units of 0.5.
     assert_allclose(found * [1, 0.5, 1] @ rows[0], 4.3)
     assert_allclose(found[:2], np.round(found[:2]), atol=0)
+
+
+def test_lines_of_highs_are_dropped_and_other_output_is_not(capfd):
+    puts = CDLL("ucrtbase" if os.name == "nt" else None).puts
+
+    def solver(barrier):
+        puts(
+            b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();"
+        )
+        barrier.wait()
+        puts(b"another library")
+        barrier.wait()
+        raise RuntimeError("vector::reserve")
+
+    for n in 1, 4:
+        # All threads are in the solver at once.
+        barrier = Barrier(n)
+        with ThreadPoolExecutor(n) as pool:
+            found = [pool.submit(solved, solver, barrier) for _ in range(n)]
+        assert [(each.result().x, each.result().status) for each in found] == n * [
+            (None, 4)
+        ]
+        printed = capfd.readouterr().out
+        assert printed.split("\n") == [*n * ["another library"], ""]
+    print("after", flush=True)
+    assert capfd.readouterr().out == "after\n"

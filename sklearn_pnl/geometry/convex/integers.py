@@ -4,6 +4,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array, issparse
 
+from .highs import solved
+
 # A limit in seconds would make results depend on the machine.
 NODES = {"node_limit": 2000}
 
@@ -93,17 +95,14 @@ def _solution(cost, matrix, bounds, most, is_integer, **options):
         matrix.indices, matrix.indptr = (
             index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
         )
-    try:
-        found = milp(
-            cost,
-            constraints=LinearConstraint(matrix, *bounds),
-            bounds=Bounds(0, most),
-            integrality=is_integer,
-            options=NODES | options,
-        )
-    except (ValueError, RuntimeError, MemoryError):
-        # C++ errors of HiGHS ("vector::reserve") would not help a user.
-        return None, False
+    found = solved(
+        milp,
+        cost,
+        constraints=LinearConstraint(matrix, *bounds),
+        bounds=Bounds(0, most),
+        integrality=is_integer,
+        options=NODES | options,
+    )
     return found.x, found.status == 2
 
 

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
+from .highs import solved
+
 # The smallest tolerance that HiGHS accepts, in units of the cells.
 _TOLERANCES = {
     "primal_feasibility_tolerance": 1e-10,
@@ -188,7 +190,8 @@ class Program:
         equal = np.flatnonzero(equal)
         # With tolerances below the defaults, the integer programme may loop.
         options = _INTEGER if self.integers.any() else _TOLERANCES
-        found = linprog(
+        found = solved(
+            linprog,
             cost,
             A_ub=vstack([sign * self.a[rows] for sign, _, rows in sides], "csr"),
             b_ub=np.concatenate([sign * bound[rows] for sign, bound, rows in sides]),

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
+from ..convex.highs import solved
 from ..posets.elements import matched_mask
 from .bases import MOST_FACTORED, Basis, ScaledBasis, ZetaBasis
 
@@ -140,9 +141,8 @@ def _possible_cells(design, empty, suspicious):
     # Each change is a part up to 1, which the cost counts, plus an unbounded rest.
     system = vstack([design, design[cells]]).T
     bounds = [(0 if e else None, None) for e in empty] + [(0, 1)] * k
-    solution = linprog(
-        cost, A_eq=system, b_eq=np.zeros(design.shape[1]), bounds=bounds, method="highs"
-    )
+    balance = np.zeros(design.shape[1])
+    solution = solved(linprog, cost, A_eq=system, b_eq=balance, bounds=bounds)
     if solution.status != 0:
         raise RuntimeError(
             f"The linear programme that decides which of {k} empty cells the model can "
