@@ -275,9 +275,11 @@ class PointSearch:
         """Find the indices (n, k) of the points nearest to queries.
 
         The neighbours of a query are in ascending order of distance, and neighbours at
-        the same distance are in ascending order of their indices. The result does not
-        depend on the number of threads or on the process, also if more points than
-        needed are at the distance of the last neighbour.
+        the same distance are in ascending order of their indices. If more points than
+        needed are at the distance of the last neighbour, the choice between these
+        points is arbitrary: the lowest indices would make a few points the neighbours
+        of all queries. The choice depends on the queries and the points, but not on
+        the number of threads, on ``n_jobs`` or on the process.
 
         ``among`` restricts the search to some points. Queries have the categories of
         the points ``like``. If ``like`` is None, queries have no categories and are
