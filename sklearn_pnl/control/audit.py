@@ -9,7 +9,6 @@ from .._utils.reports import TableReport
 from .._utils.warnings import warn_missed
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL
 from .infeasible_requests import Infeasibility
-from .rounding import off_steps
 
 # --- the last check ---------------------------------------------------------------
 
@@ -59,7 +58,10 @@ def audit_rows(rows, feasible, caller):
     # Constraints may require values that are no multiples of the resolution.
     is_checked = (precision == 0) | (len(feasible.constraints) == 0)
     c = np.flatnonzero(is_checked & (columns.steps > 0))
-    missed = columns.steps[c] * off_steps(rows[:, c], columns.steps[c])
+    part = feasible.resolutions()[-1 if len(feasible.constraints) else 0].columns
+    missed = np.abs(rows[:, c] - part.rounded(rows[:, c], c))
+    if part.has_resolution:
+        missed[part.support.are_atoms(rows)[:, c]] = 0
     room = columns.steps[c] * ALMOST + 2 * largest[c]
     _warn(lambda k: f"the resolution of {names[c[k]]}", missed, room, caller)
     if feasible.breaks(rows).any():

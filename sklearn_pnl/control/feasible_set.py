@@ -8,7 +8,6 @@ import numpy as np
 
 from .constraints import ALMOST, LinearConstraints
 from .relations import ColumnRelations
-from .rounding import off_steps
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,12 @@ class FeasibleSet:
         return self.relations.breaks(rows)
 
     def may_break(self, rows):
-        """Return the numbers of sparse rows with a cell off its bounds or steps."""
+        """Return the numbers of sparse rows off their bounds or resolution."""
         x, c, columns = rows.data, rows.indices, self.columns
         off = (x < columns.low[c]) | (x > columns.high[c])
         stepped = np.flatnonzero(columns.steps[c] > 0)
-        off[stepped] |= off_steps(x[stepped], columns.steps[c[stepped]]) > ALMOST
+        x, c = x[stepped], c[stepped]
+        off[stepped] |= np.abs(x - columns.rounded(x, c)) > ALMOST * columns.steps[c]
         first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
         return np.unique(first - 1)
 

@@ -39,8 +39,9 @@ def mend(rows, donors, base_rows, cells, relations):
     for some, part in relations.parts(np.isnan(rows)):
         pivots = part.pivots[part.is_dependent]
         pivots = pivots[columns.steps[pivots] > 0]
-        off = off_steps(rows[some][:, pivots], columns.steps[pivots])
-        broken[some] |= (off > ALMOST).any(axis=1)
+        values = rows[some][:, pivots]
+        off = np.abs(values - columns.rounded(values, pivots))
+        broken[some] |= (off > ALMOST * columns.steps[pivots]).any(axis=1)
     which = np.flatnonzero(broken)
     if len(which):
         c = np.flatnonzero(relations.reset_together)

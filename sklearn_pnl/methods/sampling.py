@@ -419,7 +419,8 @@ def sample_with_totals(sampler, rng, totals):
         achieved,
         np.sqrt(np.mean(away**2, axis=0)),
     )
-    sampler.audit(batch)
+    # Totals have priority over the resolution of columns.
+    sampler.audit(batch, sampler.feasible.resolutions()[-1])
     return batch, report
 
 

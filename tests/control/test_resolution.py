@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
@@ -237,3 +238,30 @@ def test_coarse_and_fine_columns_in_one_constraint_keep_their_resolution(seed):
     assert inside.mean() > 0.8
     assert_allclose(rows["hours"][inside] % 1, 0, atol=0)
     assert_allclose(rows["wage"][inside], rows["wage"][inside].round(2), atol=1e-12)
+
+
+def test_values_off_the_resolution_are_named_in_a_warning(monkeypatch):
+    rng = random()
+    X = np.column_stack([rng.normal(size=200), 15 * rng.integers(0, 60, 200)])
+    augmenter = PNLAugmenter().fit(X)
+    augmenter.sample(100, random_state=0)
+    monkeypatch.setattr(
+        "sklearn_pnl.methods.lines.discretize", lambda rows, *_: rows.round(out=rows)
+    )
+    with pytest.warns(ConvergenceWarning, match="violate the resolution of x1 by up"):
+        augmenter.sample(100, random_state=0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_without_a_missing_part_keep_the_resolution(seed):
+    # Without a, the total is the subtotal, in tens, plus c.
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 60, (300, 3)), columns=list("abc")).astype(float)
+    X[["a", "b"]] *= 10
+    X["subtotal"] = X["a"] + X["b"]
+    X["total"] = X["subtotal"] + X["c"]
+    X["a"] = X["a"].mask(rng.random(300) < 0.3)
+    new = PNLAugmenter().fit(X).sample(400, random_state=seed)
+    assert (new["subtotal"] % 10 == 0).all()
+    assert (new["total"] == new["subtotal"] + new["c"]).all()
+    assert new["subtotal"].nunique() > 20
