@@ -22,9 +22,9 @@ r"""Convex solvers: linear constraints, margins of tables, and Newton's method.
     or by conjugate gradients. A problem is an object with values, gradients and
     Hessians.
 
-``reach``, ``integers``
+``reach``, ``integers``, ``highs``
     Reachable ranges of linear functions with explanations of conflicts, and integers
-    near given cells.
+    near given cells. ``highs`` calls the solver of SciPy without output.
 
 A solver returns a report with the residual, the number of steps, and the convergence of
 each row. Solvers do not warn or raise if a row does not converge; the caller decides.
