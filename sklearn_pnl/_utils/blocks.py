@@ -53,8 +53,10 @@ def map_blocks(function, *arrays, step, n_jobs=None):
 
 def _on_device(function, arrays, step):
     """Apply a function to blocks of arrays on a device, one block at a time."""
-    rows = gen_batches(arrays[0].shape[0], step)
-    results = [_of_block(function, b.start, *(a[b, ...] for a in arrays)) for b in rows]
+    batches = gen_batches(arrays[0].shape[0], step)
+    results = [
+        _of_block(function, b.start, *(a[b, ...] for a in arrays)) for b in batches
+    ]
     return [concat(parts) for parts in zip(*results, strict=True)]
 
 

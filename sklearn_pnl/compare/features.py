@@ -224,8 +224,8 @@ def baseline_change(real, n_train, n_new, features, max_samples, rng):
     shrink = np.sqrt((1 / n_train + 1 / n_new) / (1 / first + 1 / second))
     changes = []
     for _ in range(20):
-        rows = rng.permutation(len(real))[: first + second]
-        a, b = np.split(real[np.ix_(rows, features)], [first])
+        indices = rng.permutation(len(real))[: first + second]
+        a, b = np.split(real[np.ix_(indices, features)], [first])
         changes.append(_root_mean_square(correlation_difference(a, b)))
     return shrink * max(changes)
 

@@ -147,9 +147,9 @@ class ColumnRelations:
         linked = used[:, shared].any(axis=1)
         columns = np.flatnonzero(used[linked].any(axis=0))
         yield np.flatnonzero(~lacks), self
-        rows = np.flatnonzero(lacks)
-        for which, pattern in patterns_of(gaps[np.ix_(rows, columns)]):
-            yield rows[which], self._without(columns[pattern], linked)
+        indices = np.flatnonzero(lacks)
+        for which, pattern in patterns_of(gaps[np.ix_(indices, columns)]):
+            yield indices[which], self._without(columns[pattern], linked)
 
     def _without(self, missing, linked):
         """Return relations with the equalities that follow without some columns.

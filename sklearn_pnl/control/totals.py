@@ -361,8 +361,8 @@ def read_counts(columns, total, n=None):
     values = [_levels(columns, name) for name in key]
     place = {x: k for k, x in enumerate(levels)}
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
-    rows = np.flatnonzero(codes >= 0)
-    counts = np.bincount(codes[rows], minlength=len(levels))
+    indices = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[indices], minlength=len(levels))
     # A time that no row has may have another type than the times of the column.
     is_time = np.array([any(map(_is_time, level)) for level in levels], bool)
     unknown = (counts == 0) & ((lower > 0) | (upper < 0) | is_time)
@@ -378,7 +378,7 @@ def read_counts(columns, total, n=None):
     if total.mean and n is not None:
         lower, upper = n * lower, n * upper
     shape = len(levels), len(codes)
-    has = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
+    has = csr_array((np.ones(len(indices)), (codes[indices], indices)), shape=shape)
     labels = tuple(f"{what} {name}" for name in names)
     return LinearConstraints(has, lower, upper, (), labels=labels), codes
 

@@ -92,9 +92,9 @@ class KLMetric:
         parts, total = [], xp.sum(centre)
         # The temporary arrays of a few rows stay in cache.
         step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(coordinates) else 1)
-        for rows in slices(n, max(1, step // centre.shape[1])):
-            offsets = coordinates[rows, :] - mean
-            divergence = masses[rows] - total - offsets @ self._eta[0, :]
+        for block in slices(n, max(1, step // centre.shape[1])):
+            offsets = coordinates[block, :] - mean
+            divergence = masses[block] - total - offsets @ self._eta[0, :]
             # A small difference of masses has lost half of its digits or more.
             close = np.flatnonzero(to_host(divergence < 1e-7 * total))
             exact = _kl_of_energies(centre, codec.base.energy(take(offsets, close)))

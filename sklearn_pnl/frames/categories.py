@@ -76,10 +76,10 @@ class Indicators:
         coordinate = np.full(len(counts), -1)
         coordinate[shared] = np.arange(len(shared))
         places = coordinate[levels].reshape(labels.shape)
-        rows, columns = np.nonzero(places >= 0)
+        indices, columns = np.nonzero(places >= 0)
         size = deviation / np.sqrt(2)
         self.points = np.zeros((len(labels), len(shared) + 1))
-        self.points[rows, places[rows, columns]] = size
+        self.points[indices, places[indices, columns]] = size
         n_unshared = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
         self.points[:, -1] = size * np.sqrt(n_unshared)
 

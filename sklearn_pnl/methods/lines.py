@@ -270,8 +270,8 @@ class LineSource(Source):
         seed = rng.randint(np.iinfo(np.int32).max)
         # A generator takes a twentieth of the time of a small table.
         coins = RandomState(seed) if request.mutual else None
-        for rows in slices(request.n_samples, size):
-            batch = parents[rows]
+        for block in slices(request.n_samples, size):
+            batch = parents[block]
             numbers, donors = self.mix(batch, rng, coins)
             pairs = np.column_stack([batch.base_rows, batch.second])
             t = batch.position[:, None]
@@ -547,12 +547,12 @@ def _limits_of_patterns(cells, strata, relations):
         return None
     bounds = relations.columns.low, relations.columns.high
     limits = np.stack([np.broadcast_to(bound, cells.shape) for bound in bounds])
-    for rows, partners in strata:
+    for indices, partners in strata:
         # Only rows that are mixed with each other have a range of their own.
-        if rows is partners:
-            bounds = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
+        if indices is partners:
+            bounds = np.fmin.reduce(cells[indices]), np.fmax.reduce(cells[indices])
             c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(bounds[0]))
-            limits[:, rows[:, None], c] = np.stack(bounds)[:, None, c]
+            limits[:, indices[:, None], c] = np.stack(bounds)[:, None, c]
     return limits
 
 

@@ -241,10 +241,10 @@ class RowSampler:
     def _batches(self, rng, size, kept):
         request, done = self.conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
-            rows = np.arange(done, done + len(batch.donors))
-            done += len(rows)
-            batch, infeasible = self._feasible(batch, rows)
-            kept.append(rows[~infeasible])
+            indices = np.arange(done, done + len(batch.donors))
+            done += len(indices)
+            batch, infeasible = self._feasible(batch, indices)
+            kept.append(indices[~infeasible])
             yield batch
 
     def conditioned(self, rng):
@@ -507,9 +507,9 @@ def _base_rows(sampler, requested, rng):
         ]
     ratios = np.divide(weights, shares, out=np.zeros(len(weights)), where=shares > 0)
     for k in np.unique(cell):
-        rows, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
-        own = values[members], *(bound[rows] for bound in bounds), rng
-        base_rows[rows] = members[near_rows(*own, ratios[members] * given[members])]
+        indices, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
+        own = values[members], *(bound[indices] for bound in bounds), rng
+        base_rows[indices] = members[near_rows(*own, ratios[members] * given[members])]
     return weights, base_rows
 
 

@@ -210,15 +210,15 @@ def linear_projection(
     possible = np.flatnonzero(~beyond.any(axis=1))
     for equations, cells in _components(a):
         step = max(1, _BLOCK // (len(equations) * len(cells)))
-        for rows in np.split(possible, range(step, len(possible), step)):
-            at_cells, at_equations = np.ix_(rows, cells), np.ix_(rows, equations)
+        for indices in np.split(possible, range(step, len(possible), step)):
+            at_cells, at_equations = np.ix_(indices, cells), np.ix_(indices, equations)
             of_cells = (x[at_cells] for x in (start, floor, ceiling))
             of_equations = (x[at_equations] for x in (lower, upper, scale))
             part = a[np.ix_(equations, cells)]
             dual = _CellDual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
             solution = minimise(dual, tol, max_iter)
             m[at_cells], y[at_equations] = solution.point, solution.x
-            n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
+            n_iter[indices] = np.maximum(n_iter[indices], solution.n_iter)
     residual = largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
         bounds = (bound[row] for bound in (lower, upper, least, most))

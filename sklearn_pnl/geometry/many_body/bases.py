@@ -187,9 +187,9 @@ class MarginalCells(KroneckerBasis):
             return joint
         gram = np.empty((n, *pairs.shape))
         # Blocks of rows, so that temporary arrays stay in the cache.
-        for rows in slices(n, max(1, 2**14 // pairs.size)):
-            np.take(marginals[rows], pairs, axis=1, out=gram[rows], mode="clip")
-            gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
+        for block in slices(n, max(1, 2**14 // pairs.size)):
+            np.take(marginals[block], pairs, axis=1, out=gram[block], mode="clip")
+            gram[block] -= mean[block, :, None] * mean[block, None, :]
         return gram
 
 

@@ -90,9 +90,9 @@ class Solver:
         solved = [] if n else [(target, *none)]
         if is_foreign(target):
             at_once *= DEVICE_BLOCKS
-        for rows in slices(n, at_once):
-            part = None if reference is None else reference[rows, ...]
-            solved.append(self.solve(target[rows, ...], part, tol, max_iter))
+        for block in slices(n, at_once):
+            part = None if reference is None else reference[block, ...]
+            solved.append(self.solve(target[block, ...], part, tol, max_iter))
         prob, residual, n_iter, _ = map(concat, zip(*solved, strict=True))
         xp = namespace(prob)
         if reference is not None and not xp.all(reference > 0):

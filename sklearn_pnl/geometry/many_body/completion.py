@@ -232,13 +232,13 @@ class ObservedCells(NamedTuple):
 def fit_exactly(observed, design, settings):
     """Fit without a ridge; return also the estimable cells and the ranks (n,)."""
     pieces = []
-    for rows, pattern in patterns_of(observed.seen):
+    for indices, pattern in patterns_of(observed.seen):
         basis, determined = design.seen_by(pattern)
-        cells, none = observed.rows(rows), np.zeros(len(basis.functions))
+        cells, none = observed.rows(indices), np.zeros(len(basis.functions))
         fitted = _fit(cells, basis, none, newton_dense, settings)
         estimable = determined | (cells.reference == 0)
-        rank = np.full(len(rows), 1 + len(none))
-        pieces.append((rows, (*fitted, estimable, rank)))
+        rank = np.full(len(indices), 1 + len(none))
+        pieces.append((indices, (*fitted, estimable, rank)))
     return _without_unfilled(joined(pieces), observed, design, settings)
 
 
@@ -252,13 +252,13 @@ def _without_unfilled(fitted, observed, design, settings):
     masks = design.matched, observed.seen, observed.target == 0
     q = fitted[0] / observed.mass[:, None]
     unfillable = unfillable_cells(design.poset, *masks, q, settings["tol"])
-    rows = np.flatnonzero(unfillable.any(axis=1))
-    if len(rows):
-        rest = observed._replace(seen=observed.seen & ~unfillable).rows(rows)
+    indices = np.flatnonzero(unfillable.any(axis=1))
+    if len(indices):
+        rest = observed._replace(seen=observed.seen & ~unfillable).rows(indices)
         limit = fit_exactly(rest, design, settings)
-        limit[0][unfillable[rows]], limit[3][unfillable[rows]] = 0.0, True
+        limit[0][unfillable[indices]], limit[3][unfillable[indices]] = 0.0, True
         for old, new in zip(fitted, limit, strict=True):
-            old[rows] = new
+            old[indices] = new
     return fitted
 
 

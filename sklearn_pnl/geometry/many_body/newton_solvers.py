@@ -55,16 +55,16 @@ class _NewtonSolver(Solver):
         if settle and self._fits_dense:
             empty = to_host(xp.min(start, axis=1) * start.shape[1] < _EMPTY)
         pieces = []
-        for rows in (np.flatnonzero(~empty), np.flatnonzero(empty)):
-            part = some_rows(start, rows), some_rows(target, rows)
-            if empty[rows].any():
+        for indices in (np.flatnonzero(~empty), np.flatnonzero(empty)):
+            part = some_rows(start, indices), some_rows(target, indices)
+            if empty[indices].any():
                 part = self._nearer(*part), part[1]
                 found = self._dense(*part, tol=tol, max_iter=max_iter)
-            elif len(rows) or not n:
+            elif len(indices) or not n:
                 found = self._conjugate(*part, tol, max_iter, settle)
             else:
                 continue
-            pieces.append((rows, found))
+            pieces.append((indices, found))
         return joined(pieces)
 
     def _nearer(self, start, target):
@@ -110,13 +110,13 @@ class _NewtonSolver(Solver):
 
     def _dense(self, start, target, **settings):
         pieces = []
-        for rows, basis in self._bases(start, target):
-            start_and_target = some_rows(start, rows), some_rows(target, rows)
+        for indices, basis in self._bases(start, target):
+            start_and_target = some_rows(start, indices), some_rows(target, indices)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
             solution = newton_dense(problem, problem.zeros, **settings)
             settled = (solution.moved <= DETERMINED / 10) & solution.converged
             found = solution.point, solution.residual, solution.n_iter
-            pieces.append((rows, (*found, to_host(settled))))
+            pieces.append((indices, (*found, to_host(settled))))
         return joined(pieces)
 
 
@@ -165,13 +165,13 @@ class TiltSolver(_NewtonSolver):
             # If all cells exceed a hundredth of the mean, sweeps cost more than they
             # save.
             light = to_host(xp.min(target, axis=1) * target.shape[1] < 0.01)
-        rows = np.flatnonzero(light)
-        target = some_rows(target, rows)
+        indices = np.flatnonzero(light)
+        target = some_rows(target, indices)
         if self._independent:
             return fit_levels(start, shape, self._goals(target), 8)
         n_sweeps = 2 if self.matrix_free else 8
-        fitted = self._swept(some_rows(start, rows), target, n_sweeps)
-        return replaced((start,), rows, (fitted,))[0]
+        fitted = self._swept(some_rows(start, indices), target, n_sweeps)
+        return replaced((start,), indices, (fitted,))[0]
 
     def _nearer(self, start, target):
         return start if self._fitted is None else self._swept(start, target, 6)
@@ -196,9 +196,9 @@ class TiltSolver(_NewtonSolver):
             common = mass.sum(axis=0).argmax()
             fullest = mass.argmax(axis=1)
             levels[:, k] = np.where(mass[:, common] >= 0.01, common, fullest)
-        for rows, references in patterns_of(levels):
+        for indices, references in patterns_of(levels):
             references = tuple(references.tolist())
-            yield rows, marginal_cells(self.poset, self.family, references)
+            yield indices, marginal_cells(self.poset, self.family, references)
 
     @cached_property
     def _basis(self):
@@ -231,7 +231,7 @@ class GeneralSolver(_NewtonSolver):
         # Structural zeros remove cells, so that functions may become dependent.
         design = Design(self.poset, self.matched)
         patterns = patterns_of(start > 0)
-        return [(rows, design.seen_by(seen)[0]) for rows, seen in patterns]
+        return [(indices, design.seen_by(seen)[0]) for indices, seen in patterns]
 
     @cached_property
     def _basis(self):

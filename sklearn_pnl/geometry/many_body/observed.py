@@ -119,9 +119,9 @@ def unfillable_cells(poset, mask, cells, empty, q, tol):
     """
     suspicious = cells & empty & (q < max(1e-8, 100 * tol))
     unfillable = np.zeros(q.shape, bool)
-    rows = np.flatnonzero(suspicious.any(axis=1))
-    design = model_design(poset, mask) if len(rows) else None
-    for row in rows:
+    indices = np.flatnonzero(suspicious.any(axis=1))
+    design = model_design(poset, mask) if len(indices) else None
+    for row in indices:
         observed = np.flatnonzero(cells[row])
         masks = empty[row, observed], suspicious[row, observed]
         unfillable[row, observed] = ~_possible_cells(design[observed], *masks)

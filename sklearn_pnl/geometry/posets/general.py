@@ -162,10 +162,10 @@ class Poset(PosetProtocol):
         """
         columns = self.zeta_matrix[:, elements]
         n_below = np.diff(columns.indptr)
-        rows = np.repeat(np.arange(self.n_elements), n_below)
-        greatest = n_below[elements][columns.indices] == n_below[rows]
+        indices = np.repeat(np.arange(self.n_elements), n_below)
+        greatest = n_below[elements][columns.indices] == n_below[indices]
         classes = np.full(self.n_elements, -1)
-        classes[rows[greatest]] = columns.indices[greatest]
+        classes[indices[greatest]] = columns.indices[greatest]
         return classes if np.array_equal(classes >= 0, n_below > 0) else None
 
     def columns(self, elements: NDArray) -> Any:
