@@ -364,7 +364,7 @@ def test_rows_of_zeros_require_an_offset():
     ("params", "message"),
     [
         ({"order": 3}, "order=3 .* 1 to 2"),
-        ({"ordered_modes": [2]}, "index 2 "),
+        ({"ordered_modes": [2]}, "ordered_modes"),
         ({"alpha": -1.0}, "'alpha' parameter"),
     ],
 )

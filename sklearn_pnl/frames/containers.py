@@ -208,6 +208,11 @@ def places_of(names, n, chosen):
     """Return indices of columns given by indices, names or a mask."""
     chosen = [] if chosen is None else list(chosen)
     if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
+        if len(chosen) != n:
+            raise ValueError(
+                f"categorical_features is a mask of {len(chosen)} values, but X has "
+                f"{n} columns. Pass one boolean for each column."
+            )
         return np.arange(n)[chosen].tolist()
     return sorted({column_of(c, "categorical_features", names, (n,)) for c in chosen})
 

@@ -93,5 +93,5 @@ def test_categorical_features_can_be_names_indices_or_a_mask(given):
 
 @pytest.mark.parametrize("given", [[True, False, True], ["z"], [5]])
 def test_invalid_categorical_features_are_rejected(given):
-    with pytest.raises((IndexError, ValueError), match="categorical_features|boolean"):
+    with pytest.raises(ValueError, match="categorical_features"):
         read(pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}), given)

@@ -94,6 +94,11 @@ def _cell_weights(shape, ordered):
 def checked_modes(poset, modes):
     """Return modes as ascending non-negative integers; accept negative modes."""
     every = np.arange(len(poset.shape))
+    if not set(modes) <= {*every, *(every - len(every))}:
+        raise ValueError(
+            f"ordered_modes={tuple(modes)} has a mode that a tensor of shape "
+            f"{poset.shape} lacks. The modes are 0 to {len(every) - 1}."
+        )
     return np.unique(every[list(modes)]).tolist()
 
 
