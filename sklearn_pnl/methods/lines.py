@@ -286,17 +286,19 @@ class LineSource(Source):
         if self.absent is not None:
             lost = self.absent[i] | self.absent[j]
             difference[lost] = 0
-            np.copyto(mixed, self.rows[donors], where=lost)
+            np.copyto(mixed, self.cells[donors], where=lost)
         mixed += parents.position[:, None] * difference
+        if self.absent is not None:
+            self._put_in_order(mixed, donors)
         noise, rows = self._noise(parents, donors, rng), mixed
         if noise is not None:
             rows = self._added(mixed, difference, noise, parents)
-        # No other column depends on missing cells and atoms.
-        self._take_absent(rows, donors)
         # Each block of binary columns is copied from one parent.
         chosen = np.where(from_j[:, relations.blocks], j[:, None], i[:, None])
         binary = self.cells[chosen, np.flatnonzero(relations.columns.binary)]
         discretize(rows, binary, relations)
+        # Atoms may be on no multiple of a resolution.
+        self._take_absent(rows, donors)
         mend(rows, donors, i, self.cells, relations)
         # Rows that were reset have another donor.
         self._take_absent(rows, donors)
@@ -306,6 +308,18 @@ class LineSource(Source):
         """Copy the cells of donors (n,) that are not mixed, in place."""
         if self.absent is not None:
             np.copyto(rows, self.cells[donors], where=self.absent[donors])
+
+    def _put_in_order(self, mixed, donors):
+        """Copy tied columns of donors where a copied cell violates an order, in place.
+
+        Mixed cells satisfy every order, but a cell of one parent can be on the wrong
+        side of a mixed cell.
+        """
+        p, q = self.relations.ordered.T
+        broken = np.flatnonzero((mixed[:, p] > mixed[:, q]).any(axis=1))
+        if len(broken):
+            c = np.flatnonzero(self.relations.tied)
+            mixed[np.ix_(broken, c)] = self.cells[np.ix_(donors[broken], c)]
 
     def _donors(self, parents, coins):
         """Return donors (n,) of the categories, and the blocks (n, b) that j gives."""
@@ -519,12 +533,11 @@ def _filled(cells, relations):
     """Return rows (m, D) without missing cells, and the mask of absent cells.
 
     Missing cells and atoms, which are shared values that new rows copy unchanged, are
-    absent: they are not mixed. Columns in relations have no atoms.
+    absent: they are not mixed. Columns in equalities have no atoms.
     """
     absent = np.isnan(cells)
-    free = ~relations.reset_together
     for column, values in relations.columns.atoms.items():
-        if free[column]:
+        if relations.copies_atoms[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
     if not absent.any():
         return cells, None

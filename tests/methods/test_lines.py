@@ -401,6 +401,56 @@ def test_orders_with_a_binary_column_hold(seed):
     assert (new["has"] <= new["children"]).all()
 
 
+def paid_and_due(seed, n=400):
+    """Return amounts with frequent zeros and caps: paid <= whole <= due <= cap."""
+    rng = np.random.default_rng(seed)
+    due = np.where(rng.random(n) < 0.2, 0, np.round(rng.gamma(2.0, 40, size=n), 2))
+    paid = np.where(rng.random(n) < 0.4, 0, np.round(due * rng.random(n), 2))
+    whole = np.where(rng.random(n) < 0.3, due, paid)
+    cap = np.where(rng.random(n) < 0.3, 500, 300 + np.ceil(due / 20) * 20)
+    columns = {"paid": paid, "whole": whole, "due": due, "cap": np.maximum(cap, due)}
+    return pd.DataFrame(columns).assign(free=rng.normal(size=n))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("noise", [0.6, 3.0])
+@pytest.mark.parametrize("missing", [0, 0.1])
+def test_ordered_columns_keep_their_atoms(missing, noise, seed):
+    X = paid_and_due(seed)
+    gaps = np.random.default_rng(seed).random(X.shape) < missing
+    X = X.mask(gaps)
+    augmenter = PNLAugmenter(method=Lines(noise)).fit(X)
+    found = {("paid", "whole"), ("whole", "due"), ("due", "cap")}
+    assert found <= {*augmenter.orders_}
+    new = augmenter.sample(4000, random_state=seed)
+    for low, high in augmenter.orders_:
+        assert not (new[low] > new[high]).any()
+    for name, atom in [("due", 0), ("paid", 0), ("whole", 0), ("cap", 500)]:
+        assert abs((new[name] == atom).mean() - (X[name] == atom).mean()) < 0.06
+    # The other amounts are mixed, and few are copied with an atom.
+    mixed = new["due"][new["due"] > 0]
+    assert mixed.isin(X["due"]).mean() < 0.15
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_requests_preserve_the_order_of_columns_with_atoms(seed):
+    X = paid_and_due(seed)
+    augmenter = PNLAugmenter().fit(X)
+    total = round(1.2 * X["paid"].sum(), 2)
+    for request in (
+        {"totals": {"paid": total}},
+        {"constraints": [ColumnConstraint("due", lower=20)]},
+        {
+            "constraints": [ColumnConstraint("paid", upper=30)],
+            "totals": {"due": 20_000},
+        },
+    ):
+        new = augmenter.sample(400, random_state=seed, **request)
+        assert ((new["paid"] <= new["due"]) & (new["due"] <= new["cap"])).all()
+        assert (new["whole"] <= new["due"]).all()
+        assert ((new >= X.min()) & (new <= X.max())).all(axis=None)
+
+
 # --- types ------------------------------------------------------------------------
 
 
