@@ -59,6 +59,16 @@ def score(which, sampler, metric, learner=MEAN):
     return means(which)[sampler, learner, metric]
 
 
+@cache
+def milliseconds(which):
+    """Return mean times of sampling and training, by sampler and learner."""
+    found = {}
+    for row in rows(f"imbalance-{which}"):
+        key = row["sampler"], row["learner"]
+        found.setdefault(key, []).append(1000 * float(row["seconds"]))
+    return {key: sum(times) / len(times) for key, times in found.items()}
+
+
 def accuracy(problem, shots, learner, sampler):
     """Return an accuracy with few rows per class."""
     wanted = {"problem": problem, "shots": shots, "learner": learner}
@@ -139,6 +149,10 @@ def _of_shares():
     for name, sampler in {"plain": "bagging", "pnl": "bagging, PNL"}.items():
         key = f"ten_models_{name}_mean_ap"
         found[key] = score("bagging", sampler, metrics["ap"], MEAN)
+    seconds = milliseconds("bagging")
+    for name, learner in {"nearest": "5-NN", "boosting": "boosting"}.items():
+        ten, one = (seconds[each, learner] for each in ("bagging, PNL", "PNL 1/3"))
+        found[f"ten_models_{name}_times"] = f"{ten / one:.0f}"
     return found
 
 
@@ -273,6 +287,7 @@ def _share_tables():
         "shares-decisions": _shares("shares", *decisions, with_p=False),
         "shares-choice": _of_learners("shares", some),
         "bagging": _of_learners("bagging", ten),
+        "bagging-times": _times("bagging", ten),
         "bagging-gains": _shares("bagging", *METRICS[:2], left_out=one),
     }
 
@@ -318,6 +333,17 @@ def _of_learners(which, names, metric="average precision"):
         for sampler, name in names.items()
     ]
     return _markdown([metric, *_learners(scores)], body)
+
+
+def _times(which, names):
+    """Return milliseconds of sampling and training by learner."""
+    found = milliseconds(which)
+    learners = [*dict.fromkeys(key[1] for key in found)]
+    body = [
+        [name, *(f"{found[sampler, each]:.1f}" for each in learners)]
+        for sampler, name in names.items()
+    ]
+    return _markdown(["milliseconds", *learners], body)
 
 
 def _ensembles(which):
