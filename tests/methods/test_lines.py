@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
+from scipy.sparse import csr_array
 
-from sklearn_pnl import PNLAugmenter
+from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.control import ColumnConstraint, column_total
 from sklearn_pnl.control.relations import find_relations
 from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
@@ -236,14 +237,65 @@ def test_rare_levels_are_mixed_with_all_rows():
         level[:, None],
         find_relations(read_table(TableReader(None), X), None, 0.0, "auto"),
     )
-    levels = separate_levels(X, labels, relations, 10)
+    levels, ends = separate_levels(X, X, labels, relations, 10)
     assert_array_equal(levels, np.where(level < 2, level + 1, -1))
     strata = strata_of(X, relations.tied, 10, None, levels)
     assert [(len(rows), len(others)) for rows, others in strata] == [
         (30, 30), (30, 30), (1, 61)
     ]  # fmt: skip
     unrelated = rng.permutation(level)[:, None]
-    assert separate_levels(X, unrelated, relations, 10) is None
+    assert separate_levels(X, X, unrelated, relations, 10) == (None, None)
+
+
+def people(seed, n=400):
+    """Return people whose group, degree and work follow from their numbers."""
+    rng = np.random.default_rng(seed)
+    age, years = rng.integers(2, 90, n), rng.integers(4, 19, n).astype(float)
+    hours = np.where(rng.random(n) < 0.4, 0, rng.gamma(4, 8, n))
+    group = pd.cut(age, [0, 17, 64, 99], labels=["child", "adult", "senior"])
+    numbers = {"age": age, "years": years, "hours": hours, "free": rng.normal(size=n)}
+    flags = {"degree": (years >= 13).astype(int), "works": (hours > 0).astype(int)}
+    return pd.DataFrame({"group": group, **numbers, **flags})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("missing", [0, 0.05])
+def test_new_rows_satisfy_the_thresholds_of_categories(missing, seed):
+    X = people(seed)
+    gaps = np.random.default_rng(seed).random((len(X), 2)) < missing
+    X["hours"], X["degree"] = X["hours"].mask(gaps[:, 0]), X["degree"].mask(gaps[:, 1])
+    new = draw(X, 3000, seed, value_support="auto")
+    group = pd.cut(new["age"], [0, 17, 64, 99], labels=["child", "adult", "senior"])
+    assert (new["group"].astype(str) == group.astype(str)).all()
+    here = new[["hours", "degree"]].notna()
+    assert (new["degree"] == (new["years"] >= 13))[here["degree"]].all()
+    assert (new["works"] == (new["hours"] > 0))[here["hours"]].all()
+    for name in ("degree", "works"):
+        assert abs(new[name].mean() - X[name].mean()) < 0.06
+    # The bounds of the columns stay within reach.
+    assert new["age"].nunique() > 60
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_rows_satisfy_the_thresholds_of_binary_columns(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 4)) * (rng.random((400, 4)) < 0.98)
+    X[:, 3] = X[:, 1] > 0.3
+    sampler = PNLSampler(random_state=seed, value_support="auto")
+    y = np.arange(400) < 100
+    rows = [sampler.fit_resample(given, y)[0] for given in (X, csr_array(X))]
+    for new in (rows[0], rows[1].toarray()):
+        assert (new[:, 3] == (new[:, 1] > 0.3)).all()
+    assert_allclose(rows[0], rows[1].toarray())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_separate_ranges_by_chance_do_not_count(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(8, 30)), np.repeat([0, 1], 4)])
+    labels = np.repeat([0, 1], 4)[:, None]
+    relations = find_relations(read_table(TableReader(None), X), "auto")
+    assert separate_levels(X, X, labels, relations, 7)[1] is None
 
 
 # --- distribution -----------------------------------------------------------------
