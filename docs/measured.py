@@ -126,10 +126,27 @@ def figures():
         pair = (scores[f"calibrated {s}", MEAN, name] for s in ("PNL", "none"))
         p = imbalance.p_value(np.subtract(*pair))
         found[f"fresh_calibrated_p_{mark}"] = p
-    found |= _of_shares() | _of_few_rows() | _of_speed()
+    found |= _of_sets() | _of_shares() | _of_few_rows() | _of_speed()
     for part in (manifolds, plausibility, ratios, small):
         found |= part.figures()
     return found
+
+
+def _of_sets():
+    """Return the sizes of the sets of tables, and of other benchmarks."""
+    found = {"mixed_tables": str(len({row["table"] for row in rows("mixed")}))}
+    for name, file in {"fresh": "fresh", "held_out": "shares"}.items():
+        for key, plural in {"table": "tables", "family": "families"}.items():
+            values = {row[key] for row in rows(f"imbalance-{file}")}
+            found[f"{name}_{plural}"] = str(len(values))
+    images, signals = rows("few-shot-images"), rows("few-shot-signals")
+    shots = sorted({int(row["shots"]) for row in images})
+    found["few_shots"] = f"{', '.join(map(str, shots[:-1]))} and {shots[-1]}"
+    (found["few_draws"],) = {row["draws"] for row in images}
+    settings = {(r["problem"], r["shots"], r["learner"]) for r in signals}
+    found["few_signals"] = str(len(settings))
+    cases = (r["cases"] for r in rows("promises") if r["of"].startswith("PNL"))
+    return found | {"promises_cases": f"{sum(map(int, cases)):,}"}
 
 
 def _of_shares():
