@@ -80,7 +80,9 @@ ALLOWED = {
         EXAMPLE: ["the digit 3"],
     },
     "docs/guide/evaluation.md": {
-        CONSTANT: ["at most 0.6", "at most 0.05", "at most 0.2", "0.8 to 1.25", "0.4 to 0.6"],
+        CONSTANT: [
+            "at most 0.6", "at most 0.05", "at most 0.2", "0.8 to 1.25", "0.4 to 0.6",
+        ],
         EXAMPLE: ["30 features"],
     },
     "docs/guide/loglinear.md": {
@@ -92,7 +94,7 @@ ALLOWED = {
     },
     "docs/guide/sampling.md": {
         CONSTANT: [
-            "fewer than 18 rows", "uses 7", "uses 5", "at most 10", 
+            "fewer than 18 rows", "uses 7", "uses 5", "at most 10",
             "16,384 rows", "therefore 0.6",
         ],
         EXAMPLE: ["300 new rows", "50 training rows"],
