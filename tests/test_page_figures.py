@@ -23,7 +23,7 @@ TEXTS = {page.relative_to(fill.ROOT).as_posix(): page for page in sorted(PAGES)}
 
 FIGURE = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?%?")
 MEASURED = re.compile(
-    r"\b\d(?:[\d,.]*\d)?\s+(?:ms|s|seconds?|minutes?|[KMG]iB|times\s+(?:as|faster|slower))\b"
+    r"\b\d(?:[\d,.]*\d)?\s+(?:ms|s|seconds?|minutes?|[KMG]iB|times\s+(?:as\s+(?:long|fast)|faster|slower))\b"
     r"|\bp\s*[<=]\s*\d",
     re.I,
 )
@@ -111,6 +111,7 @@ ALLOWED = {
         CONSTANT: [
             "offset of 1e-5", "bandwidth 0.05", "767 of 784 pixels",
             "98% of (the mean|each)", "2% of each", "except 17",
+            r"0.98\. The", "step of 0.98",
         ],
         EXAMPLE: ["the 11 features", "CIFAR-10"],
     },
