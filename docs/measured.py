@@ -59,6 +59,16 @@ def score(which, sampler, metric, learner=MEAN):
     return means(which)[sampler, learner, metric]
 
 
+@cache
+def milliseconds(which):
+    """Return mean times of sampling and training, by sampler and learner."""
+    found = {}
+    for row in rows(f"imbalance-{which}"):
+        key = row["sampler"], row["learner"]
+        found.setdefault(key, []).append(1000 * float(row["seconds"]))
+    return {key: sum(times) / len(times) for key, times in found.items()}
+
+
 def accuracy(problem, shots, learner, sampler):
     """Return an accuracy with few rows per class."""
     wanted = {"problem": problem, "shots": shots, "learner": learner}
@@ -116,10 +126,27 @@ def figures():
         pair = (scores[f"calibrated {s}", MEAN, name] for s in ("PNL", "none"))
         p = imbalance.p_value(np.subtract(*pair))
         found[f"fresh_calibrated_p_{mark}"] = p
-    found |= _of_shares() | _of_few_rows() | _of_speed()
+    found |= _of_sets() | _of_shares() | _of_few_rows() | _of_speed()
     for part in (manifolds, plausibility, ratios, small):
         found |= part.figures()
     return found
+
+
+def _of_sets():
+    """Return the sizes of the sets of tables, and of other benchmarks."""
+    found = {"mixed_tables": str(len({row["table"] for row in rows("mixed")}))}
+    for name, file in {"fresh": "fresh", "held_out": "shares"}.items():
+        for key, plural in {"table": "tables", "family": "families"}.items():
+            values = {row[key] for row in rows(f"imbalance-{file}")}
+            found[f"{name}_{plural}"] = str(len(values))
+    images, signals = rows("few-shot-images"), rows("few-shot-signals")
+    shots = sorted({int(row["shots"]) for row in images})
+    found["few_shots"] = f"{', '.join(map(str, shots[:-1]))} and {shots[-1]}"
+    (found["few_draws"],) = {row["draws"] for row in images}
+    settings = {(r["problem"], r["shots"], r["learner"]) for r in signals}
+    found["few_signals"] = str(len(settings))
+    cases = (r["cases"] for r in rows("promises") if r["of"].startswith("PNL"))
+    return found | {"promises_cases": f"{sum(map(int, cases)):,}"}
 
 
 def _of_shares():
@@ -139,6 +166,10 @@ def _of_shares():
     for name, sampler in {"plain": "bagging", "pnl": "bagging, PNL"}.items():
         key = f"ten_models_{name}_mean_ap"
         found[key] = score("bagging", sampler, metrics["ap"], MEAN)
+    seconds = milliseconds("bagging")
+    for name, learner in {"nearest": "5-NN", "boosting": "boosting"}.items():
+        ten, one = (seconds[each, learner] for each in ("bagging, PNL", "PNL 1/3"))
+        found[f"ten_models_{name}_times"] = f"{ten / one:.0f}"
     return found
 
 
@@ -273,6 +304,7 @@ def _share_tables():
         "shares-decisions": _shares("shares", *decisions, with_p=False),
         "shares-choice": _of_learners("shares", some),
         "bagging": _of_learners("bagging", ten),
+        "bagging-times": _times("bagging", ten),
         "bagging-gains": _shares("bagging", *METRICS[:2], left_out=one),
     }
 
@@ -318,6 +350,17 @@ def _of_learners(which, names, metric="average precision"):
         for sampler, name in names.items()
     ]
     return _markdown([metric, *_learners(scores)], body)
+
+
+def _times(which, names):
+    """Return milliseconds of sampling and training by learner."""
+    found = milliseconds(which)
+    learners = [*dict.fromkeys(key[1] for key in found)]
+    body = [
+        [name, *(f"{found[sampler, each]:.1f}" for each in learners)]
+        for sampler, name in names.items()
+    ]
+    return _markdown(["milliseconds", *learners], body)
 
 
 def _ensembles(which):

@@ -90,8 +90,10 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
         values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. The default, None, rounds only according
-        to the dtypes.
+        (atoms, for example 0) from a parent. If the values of a categorical or binary
+        column have separate ranges of a numeric column ("adult" from an age of 18), new
+        rows satisfy this threshold. The default, None, rounds only according to the
+        dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

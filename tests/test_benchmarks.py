@@ -409,6 +409,15 @@ def test_rules_must_hold_in_all_training_rows():
         assert violated(found[kind], right.assign(**cells)) == 1, kind
 
 
+@pytest.mark.parametrize("name", ["plausibility", "plausibility-further"])
+def test_new_rows_violate_rules_as_rarely_as_real_rows(name):
+    found = pd.DataFrame(read_csv(name)).set_index("kind")
+    shares = found[["PNLAugmenter", "held-out rows"]].astype(float)
+    means = shares.groupby("kind").mean()
+    assert set(means.index) == set(KINDS)
+    assert (means["PNLAugmenter"] - means["held-out rows"]).max() <= 0.01
+
+
 def test_the_split_of_a_real_table_uses_each_row_once():
     frame = pd.DataFrame({"x": np.arange(201.0), "y": list("ab") * 100 + ["c"]})
     train, held_out = halves(frame)

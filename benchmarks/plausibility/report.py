@@ -55,10 +55,15 @@ def tables():
     return {
         "plausibility": markdown(summary(rows)),
         "plausibility-worst": markdown(worst(rows)),
+        "plausibility-further": markdown(summary(read_csv("plausibility-further"))),
     }
 
 
 def figures():
     """Return figures by the names that pages mark them with."""
-    rows = read_csv("plausibility")
-    return {"plausibility_tables": str(len({row["table"] for row in rows}))}
+    names = {"plausibility_tables": "plausibility"}
+    names |= {"plausibility_further_tables": "plausibility-further"}
+    return {
+        mark: str(len({row["table"] for row in read_csv(name)}))
+        for mark, name in names.items()
+    }

@@ -23,7 +23,7 @@ def one_blas_thread():
     """Limit BLAS to one thread, in every public function and method that computes.
 
     Threads of BLAS keep spinning after a product, and compete for cores with the
-    neighbour searches of scikit-learn. Alternating calls take 2 to 80 times as long.
+    neighbour searches of scikit-learn. Alternating calls then take far longer.
     Products of small blocks do not gain from more threads; ``n_jobs`` uses more cores.
 
     The limit applies to the whole process. The first context that is entered sets the

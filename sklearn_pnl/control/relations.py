@@ -170,15 +170,21 @@ class ColumnRelations:
             pivots = np.append(self.pivots[~linked], pivots)
         return replace(self, equalities=others.stack(found), pivots=pivots)
 
-    @property
-    def reset_together(self):
-        """A mask (D,) of columns copied from one row if rounding breaks relations."""
-        columns = self.tied | self.columns.binary
-        columns[self.orders.ravel()] = True
+    @cached_property
+    def copies_atoms(self):
+        """A mask (D,) of columns whose atoms are copied: no equality contains them."""
+        columns = self.in_equality | self.columns.binary
         for _, coefficients in self.near:
             columns |= coefficients != 0
         dependent = self.equalities.coefficients[self.is_dependent]
-        return columns | dependent.any(axis=0)
+        return ~(columns | dependent.any(axis=0))
+
+    @property
+    def reset_together(self):
+        """A mask (D,) of columns copied from one row if rounding breaks relations."""
+        columns = ~self.copies_atoms
+        columns[self.orders.ravel()] = True
+        return columns
 
     def disorders(self, rows, gaps=None):
         """Return the mask (n, m) of orders that rows (n, D) violate.
@@ -324,7 +330,7 @@ def _with_resolution(relations, rows):
     support, steps = columns.support, columns.steps
     sizes = np.where(columns.binary, columns.ranges, steps)
     if support is not None:
-        support = find_resolution(support, rows, ~relations.reset_together)
+        support = find_resolution(support, rows, relations.copies_atoms)
         sizes = np.where(columns.binary, sizes, steps * support.widths)
     a, pivots = relations.equalities.coefficients, relations.pivots.copy()
     stepped, moves = (steps > 0) & ~columns.binary, np.abs(a) * sizes

@@ -23,7 +23,6 @@ def default_k_neighbors(m):
     """Return the default number of neighbours for a class with m rows.
 
     The default is 7 for fewer than 18 rows, otherwise a third of the rows, at most 10.
-    More neighbours would mix the clusters of a small class. For classes with 8 to 12
-    rows, classifiers ranked worse with 4 or 6 neighbours than with 7.
+    More neighbours would mix the clusters of a small class.
     """
     return min(10, m // 3) if m >= 18 else min(7, m)

@@ -9,6 +9,7 @@ default of ``k_neighbors``.
 from functools import cached_property
 
 import numpy as np
+from scipy.special import gammaln
 
 from .._utils.arrays import dense
 from .._utils.blocks import observed_bounds
@@ -16,6 +17,8 @@ from ..frames.categories import typical_deviation
 from .k_neighbors import default_k_neighbors
 from .neighbors import PointSearch
 
+# Largest probability of separate ranges by chance.
+CHANCE = 1e-3
 # Columns up to which their local spread is computed, and levels are kept apart. Both
 # need dense rows, and were measured on tables with fewer columns.
 MOST_COLUMNS = 500
@@ -150,38 +153,107 @@ def strata_of(cells, tied, k, groups=None, levels=None):
     return strata
 
 
-def separate_levels(rows, labels, relations, k):
-    """Return the level (m,) of each row in the columns that decide a numeric column.
+def separate_levels(rows, cells, labels, relations, k):
+    """Find the level of each row in the columns that decide a numeric column.
 
     Rows of different levels are not mixed. For example, a mixture of the petals of two
     species, with the species of one parent, would fit no flower. A category, or a block
     of binary columns, decides a numeric column if at most a tenth of its variance is
-    within the levels. Only levels with more than ``k / 2`` rows count, which excludes
-    coincidences. The level of other rows is -1. The result is None if no column decides
-    another column, or with more than 500 columns.
+    within the levels. With a value support, a category or a binary column also decides
+    a numeric column if the levels have separate ranges, as "adult" starts at an age of
+    18. Only levels with more than ``k / 2`` rows count, which excludes coincidences.
+
+    Parameters
+    ----------
+    rows, cells : array of shape (m, D)
+        Training rows, without and with their missing cells and atoms.
+    labels : ndarray of int of shape (m, c) or None
+    relations : ColumnRelations
+    k : int
+        Number of neighbours.
+
+    Returns
+    -------
+    level : ndarray of int of shape (m,) or None
+        -1 for rare levels. None if no column decides another column, or with more than
+        500 columns.
+    sides : tuple or None
+        The side (m,) of all thresholds on which each row is, and the bounds
+        (2, n_sides, D) of each side, which are infinite in other columns. None if no
+        column has separate ranges.
     """
     has_keys = labels is not None or relations.columns.binary.any()
     if rows.shape[1] > MOST_COLUMNS or not has_keys:
-        return None
+        return None, None
     some = np.random.RandomState(0).permutation(rows.shape[0])[:1024]
     numeric = dense(rows[some])[:, ~relations.columns.binary]
     # Half of each value, since a range may overflow.
     extent = np.ptp(numeric / 2, axis=0)
     numeric = numeric[:, extent > 0] / extent[extent > 0]
     binary, blocks = np.flatnonzero(relations.columns.binary), relations.blocks
-    keys = [] if labels is None else [*labels.T]
     flags = dense(rows[:, binary]) != relations.columns.least[binary]
-    keys += [
-        group_numbers(np.packbits(flags[:, blocks == b], axis=1))
-        for b in np.unique(blocks)
-    ]
-    levels = [_frequent(key, k / 2) for key in keys]
+    packed = [np.packbits(flags[:, blocks == b], axis=1) for b in np.unique(blocks)]
+    keys = [] if labels is None else [_frequent(key, k / 2) for key in labels.T]
+    levels = [*keys, *(_frequent(group_numbers(part), k / 2) for part in packed)]
     apart = [level for level in levels if _share_within(level[some], numeric) <= 0.1]
+    sides = None
+    if relations.columns.support is not None:
+        known = np.where(np.isnan(dense(cells[:, binary])), -1, flags)
+        keys += [_frequent(flag, k / 2) for flag in known.T]
+        separate, sides = _sides_of(keys, cells, binary, some)
+        apart += separate
     if not apart:
-        return None
+        return None, None
     level = group_numbers(np.column_stack(apart))
     level[(np.column_stack(apart) < 0).any(axis=1)] = -1
-    return _frequent(level, k / 2)
+    return _frequent(level, k / 2), sides
+
+
+def _sides_of(keys, cells, binary, some):
+    """Return the keys with separate ranges, and their ``sides``."""
+    ranges = [(key, _separate_ranges(key, cells, binary, some)) for key in keys]
+    ranges = [(key, found) for key, found in ranges if found is not None]
+    if not ranges:
+        return [], None
+    keys = [key for key, _ in ranges]
+    side = group_numbers(np.column_stack(keys))
+    first = np.unique(side, return_index=True)[1]
+    low, high = zip(*(found[:, key[first]] for key, found in ranges), strict=True)
+    return keys, (side, np.stack([np.maximum.reduce(low), np.minimum.reduce(high)]))
+
+
+def _separate_ranges(level, cells, binary, some):
+    """Return bounds (2, n_levels + 1, D) if a column separates the levels, or None.
+
+    A column separates levels if their ranges do not overlap, and if chance is excluded.
+    The last bounds, of rare levels, are infinite.
+    """
+    columns = np.setdiff1d(np.arange(cells.shape[1]), binary)
+    for rows in (some[:256], np.arange(len(level))):
+        rows = rows[level[rows] >= 0]
+        values, size = np.unique(level[rows], return_counts=True)
+        if len(values) < 2:
+            return None
+        order = rows[np.argsort(level[rows], kind="stable")]
+        starts, x = np.cumsum(size) - size, dense(cells[order][:, columns])
+        ends = np.fmin.reduceat(x, starts), np.fmax.reduceat(x, starts)
+        place = np.argsort(ends[0], axis=0)
+        least, most = (np.take_along_axis(end, place, axis=0) for end in ends)
+        apart = (most[:-1] < least[1:]).all(axis=0)
+        columns = columns[apart]
+        if not len(columns):
+            return None
+    # Of all orders of the rows, these keep the rows of each level together.
+    chance = gammaln(len(values) + 1) + gammaln(size + 1).sum() - gammaln(len(rows) + 1)
+    if chance > np.log(CHANCE / cells.shape[1]):
+        return None
+    place, least, most = place[:, apart], least[:, apart], most[:, apart]
+    least[0], most[-1] = -np.inf, np.inf
+    bounds = np.empty((2, values[-1] + 2, cells.shape[1]))
+    bounds[0], bounds[1] = -np.inf, np.inf
+    bounds[0, values[place], columns] = least
+    bounds[1, values[place], columns] = most
+    return bounds
 
 
 def _frequent(level, least):

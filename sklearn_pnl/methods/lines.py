@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import RandomState
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
 from .._utils.arrays import dense, slices
@@ -35,6 +35,7 @@ from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
 from ..encoding.table_neighbors import (
     RowSearch,
     SparseRowSearch,
+    group_numbers,
     separate_levels,
     strata_of,
 )
@@ -153,7 +154,7 @@ class Lines(BaseEstimator):
         cells = table.numbers().astype(np.float64, copy=not table.owned)
         labels = table.labels
         rows, absent = _filled(cells, relations)
-        levels = separate_levels(rows, labels, relations, k)
+        levels, sides = separate_levels(rows, cells, labels, relations, k)
         strata = strata_of(cells, relations.tied, k, groups, levels)
         search = RowSearch(rows, labels, relations.columns.binary)
         has_donors = labels is not None or absent is not None
@@ -164,7 +165,7 @@ class Lines(BaseEstimator):
             cells=cells,
             relations=relations,
             settings=self,
-            limits=_limits_of_patterns(cells, strata, relations),
+            limits=_limits_of_rows(cells, strata, sides, relations),
             following=_given_with_categories(cells, relations, labels),
             search=search,
             feasible=FeasibleSet.without_constraints(relations.of_rows(cells)),
@@ -176,7 +177,7 @@ class Lines(BaseEstimator):
     def _fit_sparse(self, table, relations, k, groups):
         """The source of rows whose columns have nothing to do with each other."""
         cells, none = table.sparse_rows, np.zeros((len(table), 0))
-        levels = separate_levels(cells, None, relations, k)
+        levels, sides = separate_levels(cells, cells, None, relations, k)
         strata = strata_of(none, slice(0), k, groups, levels)
         # The two searches differ by rounding only, which can decide ties.
         if table.is_large:
@@ -190,7 +191,7 @@ class Lines(BaseEstimator):
             cells=cells,
             relations=relations,
             settings=self,
-            limits=None,
+            limits=_limits_of_rows(cells, strata, sides, relations),
             following=(),
             search=search,
             feasible=FeasibleSet.without_constraints(relations.of_rows(cells)),
@@ -217,8 +218,9 @@ class LineSource(Source):
         Relations of the rows of all classes.
     settings : Lines
         The parameters of the method.
-    limits : ndarray of shape (2, m, D) or None
-        Bounds of the new rows of each training row; None for the bounds of the columns.
+    limits : tuple or None
+        The number (m,) of the bounds of each training row, and bounds (2, s, D) of new
+        rows. None stands for the bounds of the columns.
     following : tuple of int
         Blocks of binary columns that are copied from the row that gives the categories.
     search : RowSearch
@@ -236,7 +238,7 @@ class LineSource(Source):
     cells: np.ndarray
     relations: Any
     settings: Lines
-    limits: np.ndarray | None
+    limits: tuple | None
     following: tuple
     search: Any
     feasible: Any
@@ -286,17 +288,19 @@ class LineSource(Source):
         if self.absent is not None:
             lost = self.absent[i] | self.absent[j]
             difference[lost] = 0
-            np.copyto(mixed, self.rows[donors], where=lost)
+            np.copyto(mixed, self.cells[donors], where=lost)
         mixed += parents.position[:, None] * difference
+        if self.absent is not None or self.limits is not None:
+            self._put_in_order(mixed, donors)
         noise, rows = self._noise(parents, donors, rng), mixed
         if noise is not None:
             rows = self._added(mixed, difference, noise, parents)
-        # No other column depends on missing cells and atoms.
-        self._take_absent(rows, donors)
         # Each block of binary columns is copied from one parent.
         chosen = np.where(from_j[:, relations.blocks], j[:, None], i[:, None])
         binary = self.cells[chosen, np.flatnonzero(relations.columns.binary)]
         discretize(rows, binary, relations)
+        # Atoms may be on no multiple of a resolution.
+        self._take_absent(rows, donors)
         mend(rows, donors, i, self.cells, relations)
         # Rows that were reset have another donor.
         self._take_absent(rows, donors)
@@ -306,6 +310,31 @@ class LineSource(Source):
         """Copy the cells of donors (n,) that are not mixed, in place."""
         if self.absent is not None:
             np.copyto(rows, self.cells[donors], where=self.absent[donors])
+
+    def _bounds(self, rows):
+        """Return the lower and the upper bounds of new rows of training rows."""
+        if self.limits is None:
+            return self.relations.columns.low, self.relations.columns.high
+        number, limits = self.limits
+        return limits[:, number[rows]]
+
+    def _put_in_order(self, mixed, donors):
+        """Copy tied columns of donors where mixed rows violate an order, in place.
+
+        A cell of one parent can be on the wrong side of a mixed cell, and a row that is
+        mixed with rows on another side of a threshold can cross it.
+        """
+        tied = np.flatnonzero(self.relations.tied)
+        if not len(tied):
+            return
+        p, q = self.relations.ordered.T
+        broken = (mixed[:, p] > mixed[:, q]).any(axis=1)
+        if self.reflects:
+            low, high = (np.broadcast_to(e, mixed.shape) for e in self._bounds(donors))
+            x = mixed[:, tied]
+            broken |= ((x < low[:, tied]) | (x > high[:, tied])).any(axis=1)
+        broken = np.flatnonzero(broken)
+        mixed[np.ix_(broken, tied)] = self.cells[np.ix_(donors[broken], tied)]
 
     def _donors(self, parents, coins):
         """Return donors (n,) of the categories, and the blocks (n, b) that j gives."""
@@ -319,6 +348,10 @@ class LineSource(Source):
             # Missing cells are copied from the donor, so i and j must lack the same.
             missing = np.isnan(self.cells)
             gives[(missing[i] != missing[j]).any(axis=1)] = False
+        if self.limits is not None:
+            # Cells of j may be on the other side of a threshold.
+            number = self.limits[0]
+            gives[number[i] != number[j]] = False
         gives[:, [1 + b for b in self.following]] = gives[:, :1]
         return np.where(gives[:, 0], j, i), gives[:, 1:]
 
@@ -365,9 +398,7 @@ class LineSource(Source):
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within the bounds and orders of the columns."""
         relations = self.relations
-        low, high = relations.columns.low, relations.columns.high
-        if self.limits is not None:
-            low, high = self.limits[:, parents.base_rows]
+        low, high = self._bounds(parents.base_rows)
         if not self.reflects:
             # With one factor per row, the row stays an affine combination.
             s = _room(mixed, noise, None, None, relations.ordered, slice(None))
@@ -434,7 +465,11 @@ class SparseLineSource(LineSource):
             rows = (rows + noise).tocsr()
         c = rows.indices
         if self.reflects:
-            reflect(rows.data, relations.columns.low[c], relations.columns.high[c])
+            low, high = relations.columns.low[c], relations.columns.high[c]
+            if self.limits is not None:
+                number, limits = self.limits
+                low, high = limits[:, number[i].repeat(np.diff(rows.indptr)), c]
+            reflect(rows.data, low, high)
         stepped = np.flatnonzero(relations.columns.steps[c] > 0)
         if len(stepped):
             at = c[stepped]
@@ -519,12 +554,11 @@ def _filled(cells, relations):
     """Return rows (m, D) without missing cells, and the mask of absent cells.
 
     Missing cells and atoms, which are shared values that new rows copy unchanged, are
-    absent: they are not mixed. Columns in relations have no atoms.
+    absent: they are not mixed. Columns in equalities have no atoms.
     """
     absent = np.isnan(cells)
-    free = ~relations.reset_together
     for column, values in relations.columns.atoms.items():
-        if free[column]:
+        if relations.copies_atoms[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
     if not absent.any():
         return cells, None
@@ -536,24 +570,34 @@ def _filled(cells, relations):
     return np.where(np.isnan(rows), middle, rows), absent
 
 
-def _limits_of_patterns(cells, strata, relations):
-    """Return bounds (2, m, D) of new rows for each training row, or None.
+def _limits_of_rows(cells, strata, sides, relations):
+    """Return the number (m,) of the bounds of each row, and bounds (2, s, D), or None.
 
     Integer columns of rows that are only mixed with rows with the same missing cells
     stay within the range of these rows: the age of a child is present only if there are
-    more than 0 children.
+    more than 0 children. Columns with separate ranges stay on the side of the row.
     """
-    if not np.isnan(cells).any():
+    has_missing = not issparse(cells) and np.isnan(cells).any()
+    if not has_missing and sides is None:
         return None
+    number = np.zeros(cells.shape[0], int)
     bounds = relations.columns.low, relations.columns.high
-    limits = np.stack([np.broadcast_to(bound, cells.shape) for bound in bounds])
-    for indices, partners in strata:
+    limits = np.stack([np.tile(bound, (len(strata), 1)) for bound in bounds])
+    for s, (indices, partners) in enumerate(strata if has_missing else ()):
+        number[indices] = s
         # Only rows that are mixed with each other have a range of their own.
         if indices is partners:
             bounds = np.fmin.reduce(cells[indices]), np.fmax.reduce(cells[indices])
             c = np.flatnonzero((relations.columns.steps > 0) & ~np.isnan(bounds[0]))
-            limits[:, indices[:, None], c] = np.stack(bounds)[:, None, c]
-    return limits
+            limits[:, s, c] = np.stack(bounds)[:, c]
+    if sides is not None:
+        stratum, (side, bounds) = number, sides
+        number = group_numbers(np.column_stack([stratum, side]))
+        first = np.unique(number, return_index=True)[1]
+        limits, bounds = limits[:, stratum[first]], bounds[:, side[first]]
+        np.maximum(limits[0], bounds[0], out=limits[0])
+        np.minimum(limits[1], bounds[1], out=limits[1])
+    return number, limits
 
 
 def _given_with_categories(cells, relations, labels):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
+from scipy.sparse import csr_array
 
-from sklearn_pnl import PNLAugmenter
+from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.control import ColumnConstraint, column_total
 from sklearn_pnl.control.relations import find_relations
 from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
@@ -236,14 +237,65 @@ def test_rare_levels_are_mixed_with_all_rows():
         level[:, None],
         find_relations(read_table(TableReader(None), X), None, 0.0, "auto"),
     )
-    levels = separate_levels(X, labels, relations, 10)
+    levels, ends = separate_levels(X, X, labels, relations, 10)
     assert_array_equal(levels, np.where(level < 2, level + 1, -1))
     strata = strata_of(X, relations.tied, 10, None, levels)
     assert [(len(rows), len(others)) for rows, others in strata] == [
         (30, 30), (30, 30), (1, 61)
     ]  # fmt: skip
     unrelated = rng.permutation(level)[:, None]
-    assert separate_levels(X, unrelated, relations, 10) is None
+    assert separate_levels(X, X, unrelated, relations, 10) == (None, None)
+
+
+def people(seed, n=400):
+    """Return people whose group, degree and work follow from their numbers."""
+    rng = np.random.default_rng(seed)
+    age, years = rng.integers(2, 90, n), rng.integers(4, 19, n).astype(float)
+    hours = np.where(rng.random(n) < 0.4, 0, rng.gamma(4, 8, n))
+    group = pd.cut(age, [0, 17, 64, 99], labels=["child", "adult", "senior"])
+    numbers = {"age": age, "years": years, "hours": hours, "free": rng.normal(size=n)}
+    flags = {"degree": (years >= 13).astype(int), "works": (hours > 0).astype(int)}
+    return pd.DataFrame({"group": group, **numbers, **flags})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("missing", [0, 0.05])
+def test_new_rows_satisfy_the_thresholds_of_categories(missing, seed):
+    X = people(seed)
+    gaps = np.random.default_rng(seed).random((len(X), 2)) < missing
+    X["hours"], X["degree"] = X["hours"].mask(gaps[:, 0]), X["degree"].mask(gaps[:, 1])
+    new = draw(X, 3000, seed, value_support="auto")
+    group = pd.cut(new["age"], [0, 17, 64, 99], labels=["child", "adult", "senior"])
+    assert (new["group"].astype(str) == group.astype(str)).all()
+    here = new[["hours", "degree"]].notna()
+    assert (new["degree"] == (new["years"] >= 13))[here["degree"]].all()
+    assert (new["works"] == (new["hours"] > 0))[here["hours"]].all()
+    for name in ("degree", "works"):
+        assert abs(new[name].mean() - X[name].mean()) < 0.06
+    # The bounds of the columns stay within reach.
+    assert new["age"].nunique() > 60
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_rows_satisfy_the_thresholds_of_binary_columns(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 4)) * (rng.random((400, 4)) < 0.98)
+    X[:, 3] = X[:, 1] > 0.3
+    sampler = PNLSampler(random_state=seed, value_support="auto")
+    y = np.arange(400) < 100
+    rows = [sampler.fit_resample(given, y)[0] for given in (X, csr_array(X))]
+    for new in (rows[0], rows[1].toarray()):
+        assert (new[:, 3] == (new[:, 1] > 0.3)).all()
+    assert_allclose(rows[0], rows[1].toarray())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_separate_ranges_by_chance_do_not_count(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(8, 30)), np.repeat([0, 1], 4)])
+    labels = np.repeat([0, 1], 4)[:, None]
+    relations = find_relations(read_table(TableReader(None), X), "auto")
+    assert separate_levels(X, X, labels, relations, 7)[1] is None
 
 
 # --- distribution -----------------------------------------------------------------
@@ -399,6 +451,56 @@ def test_orders_with_a_binary_column_hold(seed):
     X = pd.DataFrame({"has": (children > 0).astype(int), "children": children})
     new = draw(X.assign(income=rng.normal(size=300)), 3000, seed)
     assert (new["has"] <= new["children"]).all()
+
+
+def paid_and_due(seed, n=400):
+    """Return amounts with frequent zeros and caps: paid <= whole <= due <= cap."""
+    rng = np.random.default_rng(seed)
+    due = np.where(rng.random(n) < 0.2, 0, np.round(rng.gamma(2.0, 40, size=n), 2))
+    paid = np.where(rng.random(n) < 0.4, 0, np.round(due * rng.random(n), 2))
+    whole = np.where(rng.random(n) < 0.3, due, paid)
+    cap = np.where(rng.random(n) < 0.3, 500, 300 + np.ceil(due / 20) * 20)
+    columns = {"paid": paid, "whole": whole, "due": due, "cap": np.maximum(cap, due)}
+    return pd.DataFrame(columns).assign(free=rng.normal(size=n))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("noise", [0.6, 3.0])
+@pytest.mark.parametrize("missing", [0, 0.1])
+def test_ordered_columns_keep_their_atoms(missing, noise, seed):
+    X = paid_and_due(seed)
+    gaps = np.random.default_rng(seed).random(X.shape) < missing
+    X = X.mask(gaps)
+    augmenter = PNLAugmenter(method=Lines(noise)).fit(X)
+    found = {("paid", "whole"), ("whole", "due"), ("due", "cap")}
+    assert found <= {*augmenter.orders_}
+    new = augmenter.sample(4000, random_state=seed)
+    for low, high in augmenter.orders_:
+        assert not (new[low] > new[high]).any()
+    for name, atom in [("due", 0), ("paid", 0), ("whole", 0), ("cap", 500)]:
+        assert abs((new[name] == atom).mean() - (X[name] == atom).mean()) < 0.06
+    # The other amounts are mixed, and few are copied with an atom.
+    mixed = new["due"][new["due"] > 0]
+    assert mixed.isin(X["due"]).mean() < 0.15
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_requests_preserve_the_order_of_columns_with_atoms(seed):
+    X = paid_and_due(seed)
+    augmenter = PNLAugmenter().fit(X)
+    total = round(1.2 * X["paid"].sum(), 2)
+    for request in (
+        {"totals": {"paid": total}},
+        {"constraints": [ColumnConstraint("due", lower=20)]},
+        {
+            "constraints": [ColumnConstraint("paid", upper=30)],
+            "totals": {"due": 20_000},
+        },
+    ):
+        new = augmenter.sample(400, random_state=seed, **request)
+        assert ((new["paid"] <= new["due"]) & (new["due"] <= new["cap"])).all()
+        assert (new["whole"] <= new["due"]).all()
+        assert ((new >= X.min()) & (new <= X.max())).all(axis=None)
 
 
 # --- types ------------------------------------------------------------------------

@@ -1,0 +1,185 @@
+"""Figures in the text of pages come from a CSV file, from code, or from this list.
+
+A measured value (a time, a score, a p-value, a share of rows) is on no list: a page
+shows it in marks that ``docs/fill.py`` fills, in the output of its code, or not at all.
+The lists hold constants of the method, settings of benchmarks and sizes of examples.
+"""
+
+import ast
+import re
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+sys.path.insert(0, str(DOCS))
+import fill  # noqa: E402
+
+PAGES = [fill.ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("guide/*.md")]
+SOURCES = sorted((fill.ROOT / "sklearn_pnl").rglob("*.py"))
+TEXTS = {page.relative_to(fill.ROOT).as_posix(): page for page in sorted(PAGES)}
+
+FIGURE = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?%?")
+MEASURED = re.compile(
+    r"\b\d(?:[\d,.]*\d)?\s+(?:ms|s|seconds?|minutes?|[KMG]iB|times\s+(?:as\s+(?:long|fast)|faster|slower))\b"
+    r"|\bp\s*[<=]\s*\d",
+    re.I,
+)
+NOT_TEXT = (
+    fill.TABLE,
+    fill.FIGURE,
+    fill.BLOCK,
+    re.compile(r"^```py\n.*?^```|^```\npip .*?^```|^```\npython .*?^```", re.S | re.M),
+    re.compile(r"<!--.*?-->", re.S),
+    re.compile(r"`+[^`]+`+"),
+    re.compile(r"\$\$.*?\$\$|\$[^$\n]*\$", re.S),
+    re.compile(r"\]\([^)]*\)|https?://\S+"),
+    # Directives and options of the site.
+    re.compile(r"^:+[{a-z].*$", re.M),
+)
+# By kind: figures that are no measurements on any page.
+KINDS = {
+    "versions": r"(?:Python|scikit-learn|imbalanced-learn) \d+\.\d+",
+    "publications": r"[A-Z]\w+,? (?:19|20)\d\d\b|arXiv:[\d.]+|BSD-3-Clause",
+    "numbered statements": r"(?:[Ss]ection|Remark|Example|[Ff]igure|[Ee]quation"
+    r"|Algorithm|Theorem) \d+(?:\.\d+)?",
+    "orders": r"\b[Oo]rder \d(?: to \d)?",
+    "values, bounds and single items": r"(?<![\w./])[01](?![\w/%]|[.,]\d)|\[0, 1\]",
+    "shapes of rows": r"\d+ x \d+|\((?:n|\d+)(?:, \d+)+\)",
+    "learners": r"\d-NN|5 nearest neighbours|leaves of 5 rows",
+    "units of tables": r"1000 times|multiplied by 1000|ms per row",
+    "ratios of classes": r"1/[235]\b|ROS 0\.3|MGS 5",
+    "limits of the searches": r"(?:at most|more than) (?:500|1,000) columns",
+    "tolerances that the tests use": r"to 1e-\d\b|\(1e-9\)",
+    "the level of significance": r"p-value near 0\.05|below 0\.05|the 5% level",
+}
+# By page: constants of the method, settings of benchmarks, sizes of examples. A space
+# matches any white space.
+EXAMPLE, SETTING, CONSTANT = (
+    "size or value of an example",
+    "setting of a benchmark",
+    "constant of the method or of the code",
+)
+ALLOWED = {
+    "README.md": {
+        SETTING: ["about 10 rows per class"],
+        EXAMPLE: ["Left: 20 rows", "total of 5"],
+    },
+    "docs/benchmarks.md": {
+        EXAMPLE: ["between 3 and 60", "such as 5 or 0.25"],
+        SETTING: ["5 / 50 training images"],
+    },
+    "docs/getting_started.md": {EXAMPLE: ["minority class of 20 rows"]},
+    "docs/guide/constraints.md": {
+        EXAMPLE: ["150 new rows", "total of 5", "19%", "such as 0.01"]
+    },
+    "docs/guide/decoding.md": {
+        SETTING: ["10,000 training rows and 8 neighbours"],
+        EXAMPLE: ["the digit 3"],
+    },
+    "docs/guide/evaluation.md": {
+        CONSTANT: [
+            "at most 0.6", "at most 0.05", "at most 0.2", "0.8 to 1.25", "0.4 to 0.6",
+        ],
+        EXAMPLE: ["30 features"],
+    },
+    "docs/guide/loglinear.md": {
+        EXAMPLE: ["592 students", "121 stroke patients"],
+        CONSTANT: ["or 2 for each parameter"],
+    },
+    "docs/guide/relations.md": {
+        EXAMPLE: ["a \\+ b = 10", "can have 17"],
+    },
+    "docs/guide/sampling.md": {
+        CONSTANT: [
+            "fewer than 18 rows", "uses 7", "uses 5", "at most 10",
+            "16,384 rows", "therefore 0.6",
+        ],
+        EXAMPLE: ["300 new rows", "50 training rows"],
+    },
+    "docs/guide/value_support.md": {EXAMPLE: ["1,000 euros, 15 minutes", "age of 18"]},
+    "docs/index.md": {EXAMPLE: ["Left: 20 rows", "total of 5"]},
+    "docs/large_data.md": {
+        SETTING: ["8 columns", "\"> 60\"", "On 16 cores"],
+        EXAMPLE: ["such as 0.01"],
+        CONSTANT: ["16,384 rows", "2\\^24 cells", "62 MiB", "8e-6"],
+    },
+    "docs/paper.md": {
+        # The default of the weight of the mean is 0.98. A code of order 1 has 17 cells.
+        CONSTANT: [
+            "offset of 1e-5", "bandwidth 0.05", "767 of 784 pixels",
+            "98% of (the mean|each)", "2% of each", "except 17",
+            r"0.98\. The", "step of 0.98",
+        ],
+        EXAMPLE: ["the 11 features", "CIFAR-10"],
+    },
+    "docs/parameters.md": {
+        CONSTANT: ["0.6 \\(default\\)", "0.6 for", "0.41 for"],
+        EXAMPLE: ["can have 17"],
+    },
+    "docs/recipes.md": {
+        EXAMPLE: ["60 bands", "class 8", "4,096 rows"],
+        SETTING: [
+            "5 images per class", "16,000 samples", "2,700 clips",
+            "1,000,000 rows and 20 features", "10% belong",
+        ],
+    },
+    "docs/troubleshooting.md": {EXAMPLE: ["has 17", "1e12", "40% of the rows"]},
+    "docs/when_to_oversample.md": {
+        CONSTANT: ["at least 20 rows"],
+        SETTING: ["at most 600 rows", "10 or 30 training", "(10|30) rows per", "x 5"],
+    },
+}  # fmt: skip
+
+
+def text_of(page):
+    """Return the text of a page without code, outputs, filled figures and links."""
+    text = page.read_text(encoding="utf-8")
+    for pattern in NOT_TEXT:
+        text = pattern.sub(" ", text)
+    return text
+
+
+def without(text, patterns):
+    """Remove allowed figures from a text."""
+    for pattern in patterns:
+        text = re.sub(pattern.replace(" ", r"\s+"), " ", text)
+    return text
+
+
+def figures_in(text):
+    """Return the figures of a text with the words around them."""
+    return [
+        " ".join(text[max(0, found.start() - 50) : found.end() + 30].split())
+        for found in FIGURE.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_figures_on_pages_have_a_source(name):
+    text = without(text_of(TEXTS[name]), KINDS.values())
+    for pattern in chain(*ALLOWED.get(name, {}).values()):
+        assert without(text, [pattern]) != text, f"not on the page: {pattern}"
+        text = without(text, [pattern])
+    assert figures_in(text) == []
+
+
+def test_a_measured_figure_on_a_page_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "The AUC is 0.84, <!-- auc -->0.83<!-- --> before (section 2, order 1).\n"
+        "It took 12 s `for 3 rows`, 1.5 times as long, see [x](y.md#4).\n"
+        "```python\nprint(5)\n```\n\n```text\n5\n```\n"
+    )
+    text = without(text_of(page), KINDS.values())
+    assert FIGURE.findall(text) == ["0.84", "12", "1.5"] and len(figures_in(text)) == 3
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_docstrings_state_no_measurements(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
+            text = ast.get_docstring(node) or ""
+            assert MEASURED.findall(text.split("Examples\n---")[0]) == []
