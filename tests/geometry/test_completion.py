@@ -308,7 +308,7 @@ def test_empty_input_gives_empty_output(ridge):
         ({"ridge": np.inf}, "ridge"),
         ({"observed": np.full((2, 3), np.nan)}, "observed"),
         ({"matched": np.full((2, 3), 2)}, "matched"),
-        ({"ordered_modes": [2], "ridge": 1}, "index 2"),
+        ({"ordered_modes": [2], "ridge": 1}, "ordered_modes"),
         ({"matched": np.ones(6, bool)}, "matched"),
         ({"matched": np.zeros((2, 3), bool)}, "matched"),
         ({"matched": np.eye(2, 3, 2, bool), "ordered_modes": [0]}, "ordered_modes"),
