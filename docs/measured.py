@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.generators import report as generators  # noqa: E402
 from benchmarks.imbalance import manifolds, ratios  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
@@ -127,7 +128,7 @@ def figures():
         p = imbalance.p_value(np.subtract(*pair))
         found[f"fresh_calibrated_p_{mark}"] = p
     found |= _of_sets() | _of_shares() | _of_few_rows() | _of_speed()
-    for part in (manifolds, plausibility, ratios, small):
+    for part in (generators, manifolds, plausibility, ratios, small):
         found |= part.figures()
     return found
 
@@ -248,7 +249,7 @@ def tables():
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
     found = {name: "\n".join(lines) for name, lines in found.items()}
-    for part in (manifolds, plausibility, ratios, report, small):
+    for part in (generators, manifolds, plausibility, ratios, report, small):
         found |= part.tables()
     return found
 

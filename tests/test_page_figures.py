@@ -69,7 +69,14 @@ ALLOWED = {
     },
     "docs/benchmarks.md": {
         EXAMPLE: ["between 3 and 60", "such as 5 or 0.25"],
-        SETTING: ["5 / 50 training images"],
+        SETTING: ["5 / 50 training images", "200 / 1,000 / 5,000 training rows"],
+    },
+    "docs/comparison.md": {
+        CONSTANT: ["At 0.5 the", "near 0.5"],
+        SETTING: [
+            "200 / 1,000 / 5,000 training rows", "(?:200|1,000|5,000) training(?= )",
+            "at least 1,000 rows",
+        ],
     },
     "docs/getting_started.md": {EXAMPLE: ["minority class of 20 rows"]},
     "docs/guide/constraints.md": {

@@ -1,0 +1,1 @@
+"""Generators of synthetic rows, compared with PNLAugmenter on five real tables."""
