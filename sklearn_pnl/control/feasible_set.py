@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .constraints import ALMOST, LinearConstraints
+from .equalities import parts_of
 from .relations import ColumnRelations
 
 
@@ -138,7 +139,7 @@ class FeasibleSet:
             The equalities of each row.
         """
         system, rows_of = self.relations.equalities, {}
-        for rows, part in (([], self.relations), *self.relations.parts(gaps)):
+        for rows, part in (([], self.relations), *parts_of(self.relations, gaps)):
             own = part.equalities
             # Equal arrays have equal bytes, except for the sign of 0.
             for a, value in zip(own.coefficients + 0.0, own.lower, strict=True):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from .._utils.arrays import patterns_of, slices, some_columns
+from .._utils.arrays import slices, some_columns
 from .._utils.blocks import observed_bounds, random_order
 from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
@@ -121,55 +121,6 @@ class ColumnRelations:
         parts = self.equalities, self.orders, self.near
         return bool(any(map(len, parts)) or self.tied.any())
 
-    def parts(self, gaps):
-        """Partition rows so that no equality of a part has a missing shared column.
-
-        If a missing column is in several equalities, the other columns still satisfy
-        the combinations of these equalities without the column.
-
-        Parameters
-        ----------
-        gaps : ndarray of bool of shape (n, D)
-            Missing cells.
-
-        Yields
-        ------
-        rows : ndarray of int or slice
-        relations : ColumnRelations
-            The relations of these rows.
-        """
-        used = self.equalities.coefficients != 0
-        shared = used.sum(axis=0) > 1
-        lacks = gaps[:, shared].any(axis=1)
-        if not lacks.any():
-            yield slice(None), self
-            return
-        linked = used[:, shared].any(axis=1)
-        columns = np.flatnonzero(used[linked].any(axis=0))
-        yield np.flatnonzero(~lacks), self
-        indices = np.flatnonzero(lacks)
-        for which, pattern in patterns_of(gaps[np.ix_(indices, columns)]):
-            yield indices[which], self._without(columns[pattern], linked)
-
-    def _without(self, missing, linked):
-        """Return relations with the equalities that follow without some columns.
-
-        Only equalities of the mask ``linked`` (k,) contain the missing columns.
-        """
-        system, columns = self.equalities, self.columns
-        ranges = columns.ranges if system.ranges is None else system.ranges
-        spread = np.where(ranges > 0, ranges, 1.0)
-        ranks = np.where(columns.binary, 2, np.where(columns.steps > 0, 1, 0))
-        ranks[missing] = -1
-        equations = echelon_of(system.select(linked), spread, ranks)
-        kept = np.flatnonzero(~np.isin(equations.pivots, missing))
-        a, values, pivots = (each[kept] for each in equations)
-        others = system.select(~linked)
-        found = LinearConstraints(a, values, values, system.feature_names)
-        if len(self.pivots):
-            pivots = np.append(self.pivots[~linked], pivots)
-        return replace(self, equalities=others.stack(found), pivots=pivots)
-
     @cached_property
     def copies_atoms(self):
         """A mask (D,) of columns whose atoms are copied: no equality contains them."""
@@ -178,13 +129,6 @@ class ColumnRelations:
             columns |= coefficients != 0
         dependent = self.equalities.coefficients[self.is_dependent]
         return ~(columns | dependent.any(axis=0))
-
-    @property
-    def reset_together(self):
-        """A mask (D,) of columns copied from one row if rounding breaks relations."""
-        columns = ~self.copies_atoms
-        columns[self.orders.ravel()] = True
-        return columns
 
     def disorders(self, rows, gaps=None):
         """Return the mask (n, m) of orders that rows (n, D) violate.

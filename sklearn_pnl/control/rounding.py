@@ -8,6 +8,7 @@ rounds rows that a projection moved, so that their sums are kept.
 import numpy as np
 
 from .constraints import ALMOST
+from .equalities import parts_of
 
 # --- new rows -------------------------------------------------------------------------
 
@@ -36,7 +37,7 @@ def mend(rows, donors, base_rows, cells, relations):
     All columns of a relation are reset, since the base rows satisfy it.
     """
     columns, broken = relations.columns, relations.breaks(rows)
-    for some, part in relations.parts(np.isnan(rows)):
+    for some, part in parts_of(relations, np.isnan(rows)):
         pivots = part.pivots[part.is_dependent]
         pivots = pivots[columns.steps[pivots] > 0]
         values = rows[some][:, pivots]
@@ -44,7 +45,7 @@ def mend(rows, donors, base_rows, cells, relations):
         broken[some] |= (off > ALMOST * columns.steps[pivots]).any(axis=1)
     which = np.flatnonzero(broken)
     if len(which):
-        c = np.flatnonzero(relations.reset_together)
+        c = np.flatnonzero(reset_together(relations))
         rows[np.ix_(which, c)] = cells[np.ix_(base_rows[which], c)]
         donors[which] = base_rows[which]
 
@@ -67,7 +68,7 @@ def restore(rows, relations):
 
     A dependent column is computed if all other cells of its equality are present.
     """
-    for some, part in relations.parts(np.isnan(rows)):
+    for some, part in parts_of(relations, np.isnan(rows)):
         equalities, cells = part.equalities, rows[some]
         for k in np.flatnonzero(part.is_dependent):
             a, pivot = equalities.coefficients[k], part.pivots[k]
@@ -225,3 +226,10 @@ def multiples(counts, steps):
     inverse = np.maximum(np.rint(1 / steps), 1)
     is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
     return np.where(is_fraction, counts / inverse, counts * steps)
+
+
+def reset_together(relations):
+    """Return the mask (D,) of columns that are copied together if relations break."""
+    columns = ~relations.copies_atoms
+    columns[relations.orders.ravel()] = True
+    return columns

@@ -29,7 +29,7 @@ from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
 from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
-from ..control.rounding import discretize, mend
+from ..control.rounding import discretize, mend, reset_together
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
@@ -448,7 +448,7 @@ class CodeSource(Source):
         """Yield batches of ``size`` new rows (Algorithm 2, steps 2 to 5)."""
         draw = self.draws.start(self.training, request, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        needs_cells = self.has_donors or self.relations.reset_together.any()
+        needs_cells = self.has_donors or reset_together(self.relations).any()
         cells = self.training_rows() if needs_cells else None
 
         def new_codes(rows):

@@ -32,7 +32,7 @@ from ..control.base_rows import (
 from ..control.constraints import read_constraints
 from ..control.infeasible_requests import Infeasibility, explain_infeasible
 from ..control.projection import project_rows
-from ..control.rounding import restore
+from ..control.rounding import reset_together, restore
 from ..control.sum_projection import project_to_totals
 from ..control.totals import Totals
 from ..control.weights import effective_size
@@ -537,7 +537,7 @@ def _moved(sampler, requested, batch, numbers):
         rows[:, binary] = numbers[batch.donors][:, binary]
     restore(rows, relations)
     broken = np.flatnonzero(relations.breaks(rows))
-    columns = np.flatnonzero(relations.reset_together)
+    columns = np.flatnonzero(reset_together(relations))
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(requested.sums):
         return rows
