@@ -297,7 +297,7 @@ def _share_tables():
         "none": "one model, no new rows",
         "PNL 1/3": "one model, new rows (1/3)",
         "bagging": "ten models, no new rows",
-        "bagging, PNL": "ten models, each with its own new rows",
+        "bagging, PNL": "ten models, each with its own new rows (balanced)",
         "ten draws, PNL": "the same, `bootstrap=False`",
     }
     return {

@@ -227,12 +227,12 @@ class PNLAugmenter(Augmentation):
         columns that are linear functions of other columns, exactly or nearly. New rows
         satisfy exact equalities up to rounding, and near equalities as closely as the
         training rows do. You can also pass equalities as returned by
-        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
-        must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns that are constant, or that equal the column directly before or after the
-        summed columns. It does not search sparse rows with more than 2 ** 24 cells
-        (without empty columns).
+        :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
+        ``constraints``; all training rows must satisfy them. None preserves no
+        equalities. If there are fewer rows than columns plus two, or more than 1,000
+        columns, "auto" finds only sums of adjacent columns that are constant, or that
+        equal the column directly before or after the summed columns. It does not search
+        sparse rows with more than 2 ** 24 cells (without empty columns).
 
     n_jobs : int, default=None
         Number of parallel jobs over blocks of rows. None means 1 unless in a
@@ -384,13 +384,15 @@ class PNLAugmenter(Augmentation):
             Random seed. The same seed gives the same bytes for every ``n_jobs``.
         constraints : constraint or list of them, default=None
             Constraints on each new row, in the units of ``X``:
-            :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` to
-            name columns or to give one value per row. If rows are mixed from two rows,
-            base rows are drawn near the constraints. A projection then satisfies the
-            constraints to 1e-9 of the range. If no projection of a row preserves the
-            relations between its columns, the nearest training row that satisfies the
-            constraints is copied and becomes the parent. Float columns that a
-            projection changes can have more decimals than the training values.
+            :class:`scipy.optimize.LinearConstraint`, or
+            :class:`~sklearn_pnl.control.ColumnConstraint` to name columns or to give
+            one value per row. If rows are mixed from two rows, base rows are drawn near
+            the constraints. Then the rows are projected. Constraints that are
+            equalities are satisfied to 1e-9 of the range of their columns, and
+            inequalities are satisfied exactly if possible. If no projection of a row
+            preserves the relations between its columns, the nearest training row that
+            satisfies the constraints is copied and becomes the parent. Float columns
+            that a projection changes can have more decimals than the training values.
         totals : dict, ColumnTotal, list of them or array-like, default=None
             Totals over all new rows, in the forms of
             :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of
@@ -410,8 +412,8 @@ class PNLAugmenter(Augmentation):
         return_parents : bool, default=False
             Whether to return the parents of each new row.
         return_report : bool, default=False
-            Whether to return a :class:`SampleReport` with the constraints, the achieved
-            values and the distances by which rows moved.
+            Whether to return a :class:`~sklearn_pnl.control.SampleReport` with the
+            constraints, the achieved values and the distances by which rows moved.
 
         Returns
         -------

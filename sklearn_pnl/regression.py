@@ -107,12 +107,12 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         columns that are linear functions of other columns, exactly or nearly. New rows
         satisfy exact equalities up to rounding, and near equalities as closely as the
         training rows do. You can also pass equalities as returned by
-        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
-        must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns that are constant, or that equal the column directly before or after the
-        summed columns. It does not search sparse rows with more than 2 ** 24 cells
-        (without empty columns).
+        :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
+        ``constraints``; all training rows must satisfy them. None preserves no
+        equalities. If there are fewer rows than columns plus two, or more than 1,000
+        columns, "auto" finds only sums of adjacent columns that are constant, or that
+        equal the column directly before or after the summed columns. It does not search
+        sparse rows with more than 2 ** 24 cells (without empty columns).
 
     constraints : constraint, list of them or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`.
@@ -145,6 +145,15 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     report_ : SampleReport or None
         Report on the constraints and totals; None without ``totals``.
+
+    equalities_ : LinearConstraints
+        Exact linear equalities that the training rows satisfy; ``print`` lists them.
+
+    orders_ : list of pairs
+        Pairs of columns whose first column is never greater than the second.
+
+    value_support_ : ValueSupport or None
+        Resolution and atoms of the columns; ``print`` lists them.
 
     groups_ : ndarray of shape (n + n_new,)
         Groups of all returned rows. Only available if ``fit_resample`` was given

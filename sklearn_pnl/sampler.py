@@ -108,12 +108,13 @@ class PNLSampler(Augmentation, BaseOverSampler):
         columns that are linear functions of other columns, exactly or nearly. New rows
         satisfy exact equalities up to rounding, and near equalities as closely as the
         training rows do. You can also pass equalities as returned by
-        :func:`find_equalities`, or in the forms of ``constraints``; all training rows
-        must satisfy them. None preserves no equalities. If there are fewer rows than
-        columns plus two, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns that are constant, or that equal the column directly before or after the
-        summed columns. It does not search sparse rows with more than 2 ** 24 cells
-        (without empty columns). The search uses the rows of all classes.
+        :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
+        ``constraints``; all training rows must satisfy them. None preserves no
+        equalities. If there are fewer rows than columns plus two, or more than 1,000
+        columns, "auto" finds only sums of adjacent columns that are constant, or that
+        equal the column directly before or after the summed columns. It does not search
+        sparse rows with more than 2 ** 24 cells (without empty columns). The search
+        uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
@@ -146,12 +147,22 @@ class PNLSampler(Augmentation, BaseOverSampler):
         ``X``.
 
     reports_ : dict
-        A :class:`SampleReport` for each class with totals.
+        A :class:`~sklearn_pnl.control.SampleReport` for each class with totals.
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
         Indices of the parents of each new row in ``X``: the two rows that were mixed,
         the base row first, or the rows from which a code was decoded, the nearest row
         first. Rows with fewer parents than other rows are padded with -1.
+
+    equalities_ : LinearConstraints
+        Exact linear equalities that the training rows of all classes satisfy;
+        ``print`` lists them.
+
+    orders_ : list of pairs
+        Pairs of columns whose first column is never greater than the second.
+
+    value_support_ : ValueSupport or None
+        Resolution and atoms of the columns; ``print`` lists them.
 
     groups_, sample_weight_ : ndarray of shape (n + n_new,)
         Groups and weights of all returned rows. Only available if ``fit_resample`` was

@@ -60,7 +60,14 @@ def figures():
     """Return figures by the names that pages mark them with."""
     rows = read_csv(f"imbalance-{NAME}")
     # A seed tests each row once, in two folds.
-    return {f"{NAME}_seeds": str(min(int(row["folds"]) for row in rows) // 2)}
+    found, _ = report.scores(rows)
+    none, default = (
+        found[name, report.OVERALL, "average precision"] for name in ("none", "PNL")
+    )
+    return {
+        f"{NAME}_seeds": str(min(int(row["folds"]) for row in rows) // 2),
+        f"{NAME}_none_ap_p": report.p_value(none - default),
+    }
 
 
 def main():

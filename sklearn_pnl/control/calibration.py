@@ -596,13 +596,15 @@ def rake(
     ----------
     table : pandas Series, or array-like
         A Series with one named index level for each mode. For a data frame with one
-        cell per row, use ``frame.set_index(modes)[column]``, or :func:`calibrate`.
-        Arrays are passed to :func:`sklearn_pnl.geometry.rake_array`, which accepts many
-        tables at once, but no negative cells.
+        cell per row, use ``frame.set_index(modes)[column]``, or
+        :func:`~sklearn_pnl.control.calibrate`. Arrays are passed to
+        :func:`sklearn_pnl.geometry.rake_array`, which accepts many tables at once, but
+        no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
         Requested sums over all other modes, by level or tuple of levels, or other
-        totals in the forms of :func:`calibrate`. The sums of omitted levels are free.
-        For an array, pass a dict from tuples of modes to arrays.
+        totals in the forms of :func:`~sklearn_pnl.control.calibrate`. The sums of
+        omitted levels are free. For an array, pass a dict from tuples of modes to
+        arrays.
     tol : float, default=1e-9
         Tolerance of the residual of each margin, as a share of the sum of the absolute
         cells.

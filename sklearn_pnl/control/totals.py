@@ -121,7 +121,8 @@ def column_total(
     Returns
     -------
     total : ColumnTotal
-        The total, for :func:`calibrate` and for the ``totals`` of samplers.
+        The total, for :func:`~sklearn_pnl.control.calibrate` and for the ``totals`` of
+        samplers.
 
     See Also
     --------
