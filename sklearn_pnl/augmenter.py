@@ -182,8 +182,8 @@ class PNLAugmenter(Augmentation):
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
         sampled, and decoded with the help of neighbouring rows. A larger order keeps
-        more detail of a row, see :class:`Codes`. Rows with missing cells cannot be
-        encoded. With an order, ``method="auto"`` and ``method="codes"`` are
+        more detail of a row, see :class:`Codes`. Codes do not support rows with missing
+        cells. With an order, ``method="auto"`` and ``method="codes"`` are
         ``Codes(order)``, and "paper" is ``Codes.paper(order)``. None uses the default
         of the method: order 1 for "paper", otherwise the complete row. Setting
         ``order`` with ``method="lines"`` or with a method object raises an error.
@@ -191,7 +191,7 @@ class PNLAugmenter(Augmentation):
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours from which the second parent of a new row is drawn.
         Larger values give more varied rows. "auto" uses 7 for fewer than 18 training
-        rows, otherwise a third of the rows, at most 10. With ``draws="kde"`` or
+        rows, otherwise a third of the rows, at most 10. With ``Codes(draws="kde")`` or
         ``method="paper"``, this is the number of training rows from which a code is
         decoded, and "auto" uses 5. If there are too few training rows, all of them are
         used, and an explicit value raises a warning. A single training row yields
@@ -202,18 +202,18 @@ class PNLAugmenter(Augmentation):
         selects all columns of a data frame that are neither numeric nor times, and no
         column of an array. A new row takes all its categories from one of its parents.
         All missing values of a categorical column form one additional category. In
-        distances, two different categories count as one typical deviation of the
-        numeric columns, as in SMOTE-NC.
+        distances, two different categories are as far apart as the median standard
+        deviation of the scaled numeric columns, in the manner of SMOTE-NC.
 
     value_support : "auto" or None, default="auto"
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
         values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the values of a categorical or binary
-        column have separate ranges of a numeric column ("adult" from an age of 18), new
-        rows satisfy this threshold. None, the default of the samplers, rounds only
-        according to the dtypes.
+        (atoms, for example 0) from a parent. If the categories of a column correspond
+        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
+        more), new rows satisfy this threshold; binary columns count as categories.
+        None, the default of the samplers, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -398,9 +398,10 @@ class PNLAugmenter(Augmentation):
             :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of
             the categories of one or several columns. Use
             :func:`~sklearn_pnl.control.column_total` for means, tolerances and sums
-            over several columns. Base rows are drawn with calibrated weights (minimum
-            KL); then the sample is projected onto the totals and the constraints of
-            each row (chi-square). Sums are satisfied to 1e-9 of their absolute terms,
+            over several columns. Base rows (the training rows from which new rows
+            start) are drawn with weights calibrated by minimum KL divergence. The
+            sample is then projected, in chi-square distance, onto the totals and the
+            constraints of each row. Sums are satisfied to 1e-9 of their absolute terms,
             or to the rounding of one value of a single-precision column. Counts and
             sums of integers are exact. Counts are supported by :class:`Lines` and by
             codes that are mixed from two rows, not by densities such as "kde". Values
@@ -419,7 +420,7 @@ class PNLAugmenter(Augmentation):
         -------
         rows : array-like of shape (n_samples, *input_shape_)
             New rows in the units, types and container of the training rows.
-        parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
+        parents : ndarray of int of shape (n_samples, 2) or (n_samples, n_neighbors_)
             Indices of training rows: the two rows that were mixed, the base row first,
             or the rows from which a code was decoded, the nearest row first. Returned
             if ``return_parents`` is True.
@@ -474,8 +475,8 @@ class PNLAugmenter(Augmentation):
             Number of rows per batch; the last batch can be smaller. None uses as many
             rows as fit in the ``working_memory`` of :func:`sklearn.set_config`.
         random_state : int, RandomState, Generator or None, default=None
-            Random seed. Do not use a random generator for anything else before the last
-            batch, because noise is drawn from it batch by batch.
+            Random seed. If you pass a generator, do not use it elsewhere until the last
+            batch has been drawn, because noise is drawn from it batch by batch.
         constraints, infeasible, return_parents
             See :meth:`sample`.
 
@@ -487,7 +488,7 @@ class PNLAugmenter(Augmentation):
         Notes
         -----
         In addition to one batch, memory grows by 24 bytes per row if new rows are mixed
-        from two rows, and by 8 bytes with ``draws="kde"``. If ``draws`` is an
+        from two rows, and by 8 bytes with ``Codes(draws="kde")``. If ``draws`` is an
         estimator, all codes are drawn at once. Totals need all rows at once: use
         :meth:`sample`, or several calls of it with a share of the totals each.
 

@@ -47,10 +47,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     **Tensors** (``order`` is not None): each row ``m`` is a tensor or a measure on a
     poset. Missing cells are filled from the log-linear model ``q = r exp(zeta theta)``,
-    where ``r`` is a reference (see ``n_neighbors``). The model maximises the penalised
-    likelihood of the observed cells O:
+    where ``r`` is a reference (see ``n_neighbors``). The fit minimises the penalised
+    negative log-likelihood of the observed cells O:
 
-    .. math:: \min_\theta \sum_{x \in O} q(x) - m(x) \log q(x)
+    .. math:: \min_\theta \sum_{x \in O} (q(x) - m(x) \log q(x))
               + \frac{\alpha M}{2} \|\theta\|^2 ,
 
     with one parameter theta for each element of at most the given order, and the
@@ -61,12 +61,12 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     reshape it before the call: ``X.reshape(-1, 5, 3, 2, 2)``.
 
     **Tables** (``order=None``): the missing cells are imputed by ``imputer``, then
-    projected onto linear equalities: the equalities that all rows of ``fit`` satisfy,
-    such as sums of columns, and ``constraints``. Imputed cells stay within the range
-    that ``fit`` observed in each column if this is feasible. Otherwise they can leave
-    the range, but they do not become negative in a column without negative values. If
-    the observed cells of a row contradict a constraint, a warning names the constraint;
-    all other constraints are satisfied.
+    projected onto linear equalities: the equalities that all complete rows of ``fit``
+    satisfy, such as sums of columns, and ``constraints``. Imputed cells stay within the
+    range that ``fit`` observed in each column if this is feasible. Otherwise they can
+    leave the range, but they do not become negative in a column without negative
+    values. If the observed cells of a row contradict a constraint, a warning names the
+    constraint; all other constraints are satisfied.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities that the rows of a table satisfy. "auto" searches for
-        equalities between several columns that all rows of ``fit`` satisfy. None uses
-        no equalities.
+        equalities between several columns that all complete rows of ``fit`` satisfy.
+        None uses no equalities.
 
     constraints : constraint or list of them, default=None
         Constraints on each row of a table. Observed cells are not changed to satisfy
@@ -302,7 +302,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         rows : ndarray of shape (n, *shape)
-            The filled rows. Observed cells are the same bits as in ``X``.
+            The filled rows. Observed cells are bit-identical to those in ``X``.
         """
         return self._filled(X)[0]
 

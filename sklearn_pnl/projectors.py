@@ -1,10 +1,10 @@
 """Transformers that encode rows as codes, and decode codes to rows.
 
 :class:`ManyBodyProjector` is the forward projection of section 4.2 of the paper: it
-reads a row as a distribution and projects the distribution on a log-linear model, the
-base. :class:`BackwardProjector` adds Algorithm 1: it decodes a code by a projection on
-a sub-manifold that the nearest training rows determine. Both classes validate ``X`` and
-leave the computation to :class:`sklearn_pnl.encoding.codec.Codec`.
+reads a row as a distribution and projects the distribution onto a log-linear model, the
+base. :class:`BackwardProjector` adds Algorithm 1: it decodes a code by a projection
+onto a sub-manifold that the nearest training rows determine. Both classes validate
+``X`` and leave the computation to :class:`sklearn_pnl.encoding.codec.Codec`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Encoder(TransformerMixin, BaseEstimator):
 
 
 class ManyBodyProjector(_Encoder):
-    """Encode positive tensors by KL projection on a log-linear model.
+    """Encode positive tensors by KL projection onto a log-linear model.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
     cells of a poset. The projection is the distribution ``q`` of the model that
@@ -158,8 +158,8 @@ class ManyBodyProjector(_Encoder):
         more of a row and makes the code longer. For a tensor, a list of tuples of
         modes selects the interactions. The base then contains all their subsets.
         For a chain, such as a row with one axis, all elements have an order of at most
-        1. Order 1 then reduces nothing: ``n_params_`` is the number of cells, less 1
-        without the mass.
+        1. Order 1 then reduces nothing: ``n_params_`` is the number of cells, minus 1
+        if ``with_mass=False``.
 
     base : array-like, default=None
         Free coordinates of the base, which replace ``order``: a boolean mask of the
@@ -240,7 +240,7 @@ class ManyBodyProjector(_Encoder):
 
     References
     ----------
-    P. Hu, M. Sugiyama, ICLR 2026 (forward projection on the base B).
+    P. Hu, M. Sugiyama, ICLR 2026 (forward projection onto the base B).
 
     K. Ghalamkari, M. Sugiyama, Y. Kawahara, "Many-body approximation for
     non-negative tensors", NeurIPS 2023.
@@ -401,9 +401,9 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     ``transform`` encodes rows in the same way as :class:`ManyBodyProjector`.
     ``inverse_transform`` finds the training rows whose codes are nearest to a code. It
-    then solves one convex problem that combines the code and the mean of the
-    neighbours. ``local_manifold`` selects the problem, and the local order is the order
-    of the base unless the local manifold has its own:
+    then combines the code and the mean of the neighbours. ``local_manifold`` selects
+    one of four ways to decode, and the local order is the order of the base unless the
+    local manifold has its own:
 
     ========== =============================================================
     "fiber"    The row nearest to the mean of the neighbours (in KL divergence)
@@ -438,7 +438,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
             default="fiber"
-        Convex problem that decodes a code, as listed above. A string selects
+        Way to decode a code, as listed above. A string selects
         :class:`FiberManifold`, :class:`ThetaManifold`, :class:`EtaManifold` or
         :class:`MixtureManifold` with default parameters.
 
@@ -514,7 +514,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     P. Hu, M. Sugiyama, ICLR 2026 (backward projection, local data sub-manifold D).
 
     S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
-    coordinates: every problem above has exactly one solution).
+    coordinates: "fiber", "theta" and "eta" each have exactly one solution).
 
     Examples
     --------
@@ -597,7 +597,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """Decode codes to rows by projection on the local sub-manifolds.
+        """Decode codes to rows by projection onto the local sub-manifolds.
 
         With ``local_manifold="theta"``, the method is Algorithm 1 of the paper.
 

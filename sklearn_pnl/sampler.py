@@ -1,8 +1,8 @@
 """Over-sample the minority classes of a classification problem.
 
 :class:`PNLSampler` finds the relations between the columns of all rows, fits a
-:class:`PNLAugmenter` to the rows of each class, and appends the new rows of each class
-to the original rows.
+:class:`PNLAugmenter` to the rows of each class that needs new rows, and appends the new
+rows of each class to the original rows.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
         sampled, and decoded with the help of neighbouring rows. A larger order keeps
-        more detail of a row, see :class:`Codes`. Rows with missing cells cannot be
-        encoded. With an order, ``method="auto"`` and ``method="codes"`` are
+        more detail of a row, see :class:`Codes`. Codes do not support rows with missing
+        cells. With an order, ``method="auto"`` and ``method="codes"`` are
         ``Codes(order)``, and "paper" is ``Codes.paper(order)``. None uses the default
         of the method: order 1 for "paper", otherwise the complete row. Setting
         ``order`` with ``method="lines"`` or with a method object raises an error.
@@ -72,36 +72,36 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Number of nearest neighbours within the class from which the second parent of a
         new row is drawn. Larger values give more varied rows. "auto" uses 7 for classes
         with fewer than 18 rows, otherwise a third of the class, at most 10. With
-        ``draws="kde"`` or ``method="paper"``, this is the number of training rows from
-        which a code is decoded, and "auto" uses 5. If a class has too few rows, all of
-        them are used, and an explicit value raises a warning. A class with one row
-        yields copies of it, with a warning.
+        ``Codes(draws="kde")`` or ``method="paper"``, this is the number of training
+        rows from which a code is decoded, and "auto" uses 5. If a class has too few
+        rows, all of them are used, and an explicit value raises a warning. A class with
+        one row yields copies of it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
         selects all columns of a data frame that are neither numeric nor times, and no
         column of an array. A new row takes all its categories from one of its parents.
         All missing values of a categorical column form one additional category. In
-        distances, two different categories count as one typical deviation of the
-        numeric columns, as in SMOTE-NC.
+        distances, two different categories are as far apart as the median standard
+        deviation of the scaled numeric columns, in the manner of SMOTE-NC.
 
     value_support : "auto" or None, default=None
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
         values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the values of a categorical or binary
-        column have separate ranges of a numeric column ("adult" from an age of 18), new
-        rows satisfy this threshold. The default, None, rounds only according to the
-        dtypes.
+        (atoms, for example 0) from a parent. If the categories of a column correspond
+        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
+        more), new rows satisfy this threshold; binary columns count as categories. The
+        default, None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
         share of the length of the range. Values beyond that distance are reflected. The
         default, 0, keeps for example latitudes, shares and pixels within the training
         range. None sets no bounds. Integer and binary columns always stay within the
-        training range. The range is that of all classes, so that a new row of one class
-        can have a value that occurs only in another class.
+        training range. The range is that of all classes, so a new row of one class can
+        have a value that occurs only in another class.
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that new rows satisfy. "auto" searches for
@@ -275,9 +275,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
             Groups of rows, such as patients or shops. Rows of different groups are
             never mixed. ``groups_`` contains the groups of all returned rows.
         sample_weight : array-like of shape (n,), default=None
-            Relative frequencies of the rows of a class as base rows. A base row is the
-            training row from which a new row starts. A new row has the weight of its
-            base row. ``sample_weight_`` contains the weights of all returned rows.
+            Relative frequencies with which the rows of a class are drawn as base rows.
+            A base row is the training row from which a new row starts. A new row has
+            the weight of its base row. ``sample_weight_`` contains the weights of all
+            returned rows.
 
         Returns
         -------

@@ -397,7 +397,7 @@ def _line(job, states, first):
         )
         row |= {
             f"{name}, s": least[-1],
-            f"{name}, times its measure": beside,
+            f"{name} / reference": beside,
             f"{name}, MiB": found["MiB"] if found else None,
         }
     row["ratio"] = least[1] / least[0] if None not in least else None
@@ -445,7 +445,7 @@ def _shown(value):
 
 
 COLUMNS = ("job", "before, s", "after, s", "ratio", "of pairs", "before, MiB",
-           "after, MiB", "before, times its measure", "after, times its measure",
+           "after, MiB", "before / reference", "after / reference",
            "rounds")  # fmt: skip
 
 

@@ -222,9 +222,10 @@ def calibrate(
     integer : bool, default=False
         Whether to round each weight up or down to an integer. Counts, and sums of small
         integers such as numbers of persons, are exact if a feasible rounding is found.
-        Means and other sums come close to the request, usually within the mean size of
-        their terms. If no feasible rounding is found, weights are truncated, and the
-        fractions replicate a systematic sample of rows (truncate, replicate, sample).
+        Means and other sums come close to the request, usually within the mean absolute
+        value of the column. If no feasible rounding is found, the weights are
+        truncated, and a systematic sample of rows, drawn in proportion to the truncated
+        fractions, receives one more unit (truncate, replicate, sample).
         ``report.missed`` contains the remaining distances; without a report, a warning
         states the largest.
     tol : float, default=1e-9

@@ -102,10 +102,10 @@ def column_total(
     Parameters
     ----------
     of : column, tuple of columns, or dict of column to float
-        A column, by name or position, requests its sum if the values are numbers, and
-        counts of its levels if the values are a dict or a Series. A tuple of columns
-        requests counts of combinations of levels. A dict requests the sum of
-        ``coefficient * column``.
+        A column, by name or position, requests its sum if ``equal``, ``lower`` or
+        ``upper`` is a number, and counts of its levels if it is a dict or a Series. A
+        tuple of columns requests counts of combinations of levels. A dict requests the
+        sum of ``coefficient * column``.
     equal : float, or dict or Series of level to float, default=None
         The requested total. With levels (tuples of levels for several columns), the
         values are counts. None uses ``lower`` and ``upper``.

@@ -217,7 +217,7 @@ class TrainingRows:
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
     def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
-        """Decode codes to rows (n, D) by projection on the local sub-manifolds.
+        """Decode codes to rows (n, D) by projection onto the local sub-manifolds.
 
         Codes are decoded in blocks. A warning is issued if some projections did not
         converge.

@@ -69,11 +69,12 @@ class Codes(ObjectsByName, BaseEstimator):
     ----------
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         Largest number of axes (modes) whose interaction a code keeps, or a list of
-        interactions. A code of order 2, for example, keeps the sums of a row for each
-        pair of axes. A larger order makes the code longer. None keeps the complete row.
-        If an order is given, each axis of a row is split into axes whose lengths are
-        its prime factors, see ``reshaper``. Pass a :class:`ManyBodyProjector`, which is
-        cloned, to set the base, poset, offset, mass and tolerance.
+        interactions. A code of order 2, for example, keeps, for each pair of axes, the
+        sums over all other axes. A larger order makes the code longer. None keeps the
+        complete row. If an order is given, each axis of a row is split into axes whose
+        lengths are its prime factors, see ``reshaper``. Pass a
+        :class:`ManyBodyProjector`, which is cloned, to set the base, poset, offset,
+        mass and tolerance.
 
     offset : float, default=1.0
         Value added to every cell after ``embedding`` and before encoding. With
@@ -82,7 +83,7 @@ class Codes(ObjectsByName, BaseEstimator):
 
     with_mass : bool, default=True
         Whether the code contains the sum of the row. If False, a new row has the mean
-        sum of its parents.
+        of the sums of its parents.
 
     local_manifold : str or LocalManifold, default="fiber"
         Set onto which a code is projected to decode it: "fiber", "theta", "eta" or

@@ -57,8 +57,9 @@ class Lines(BaseEstimator):
     shape of the data in the neighbourhood. Rows with more than one axis are flattened.
 
     New rows are affine combinations of training rows, and would satisfy all linear
-    equalities of the training rows. Bounds and agreed cells change single columns. If
-    both are in use, new rows satisfy the equalities that were found or given.
+    equalities of the training rows. Bounds, and agreed cells (see ``agreed_cells``),
+    change single columns. If either is in use, new rows satisfy only the equalities
+    that were found or given.
 
     Parameters
     ----------
