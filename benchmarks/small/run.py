@@ -1,6 +1,6 @@
 """Measure what new rows change for small tables with balanced classes.
 
-``python -m benchmarks.small.run --draws 0 1 2 3``
+``python -m benchmarks.small.run --draws 0 1 2 3 4 5 6 7``
 """
 
 import argparse
