@@ -440,4 +440,5 @@ def test_methods_are_tested_against_the_default(monkeypatch):
     assert default["ROC AUC"] == "0.500"
     assert none["ROC AUC"] == "0.400 (0.0078; 0.12)"
     assert paper["average precision"] == "0.450 (0.0078; 0.12)"
-    assert manifolds.figures() == {"manifolds_seeds": "2"}
+    figures = {"manifolds_seeds": "2", "manifolds_none_ap_p": "0.0078"}
+    assert manifolds.figures() == figures

@@ -59,11 +59,11 @@ def tables():
 def figures():
     """Return figures by the names that pages mark them with."""
     rows = read_csv(f"imbalance-{NAME}")
-    # A seed tests each row once, in two folds.
     found, _ = report.scores(rows)
     none, default = (
         found[name, report.OVERALL, "average precision"] for name in ("none", "PNL")
     )
+    # A seed tests each row once, in two folds.
     return {
         f"{NAME}_seeds": str(min(int(row["folds"]) for row in rows) // 2),
         f"{NAME}_none_ap_p": report.p_value(none - default),
