@@ -366,7 +366,8 @@ def check_finite(X, name="X", names=None, missing=None, advice=None):
     if np.isnan(X[where]):
         imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
         what, remedy = "NaN", f"Drop rows with NaN, or impute them with {imputer}."
-        remedy += f" {missing}" * isinstance(missing, str)
+        if isinstance(missing, str):
+            remedy += f" {missing}"
     raise ValueError(
         f"{name if advice else f'Input {name}'} contains {what}; the first is at "
         f"{_place(where, names)}. {advice or remedy}"

@@ -156,7 +156,7 @@ class SampleReport(TableReport):
 
     def _title(self):
         n = len(self.names)
-        return f"{self.n_rows} new rows, {n} constraint{'s' * (n != 1)}"
+        return f"{self.n_rows} new rows, {n} constraint{'' if n == 1 else 's'}"
 
     def _columns(self):
         heads = "lower", "upper", "achieved", "residual"

@@ -38,7 +38,8 @@ def within(others):
         return "within the bounds of the columns"
     shown = others if len(others) <= 4 else [*others[:3], f"{len(others) - 3} more"]
     *most, last = shown
-    return f"that satisfy {', '.join(most)}{' and ' * bool(most)}{last}"
+    before = f"{', '.join(most)} and " if most else ""
+    return f"that satisfy {before}{last}"
 
 
 def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
@@ -84,7 +85,8 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     end = (system.upper if is_above else system.lower)[k]
     # The bounds of a single column have no room.
     is_sum = np.count_nonzero(system.coefficients[k]) > 1
-    found, text = conflict.request(end, 0.1 * TOL * system.scale[k] * is_sum)
+    room = 0.1 * TOL * system.scale[k] if is_sum else 0.0
+    found, text = conflict.request(end, room)
     limits = within([system.descriptions[j] for j in others])
     requested = range(n_data, n_data + len(feasible.constraints))
     remedy = f"Request {text}" if k in requested else "Widen the bounds"
