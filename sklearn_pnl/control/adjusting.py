@@ -160,7 +160,8 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         used = "only sums of neighbouring columns" if len(kept) else "no equalities"
         warn_user(
             f"X has {n} row{'' if n == 1 else 's'} and {d} columns, too few rows to "
-            f"tell equalities from chance; adjust uses {used}. Pass equalities=, or None."
+            f"tell equalities from chance; adjust uses {used}. Pass equalities=, "
+            "or None."
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)
