@@ -67,6 +67,18 @@ class _Encoder(TransformerMixin, BaseEstimator):
 
     # The rows may stay on an accelerator.
     _on_devices = True
+    # Empty cells with which a row has no code: all, or a function of `check_measures`.
+    _find_undefined = None
+
+    def _checked(self, X, reset):
+        """Validate rows, and return rows of shape (n, D)."""
+        return check_tensors(
+            self,
+            X,
+            reset=reset,
+            missing=self._missing,
+            find_undefined=self._find_undefined,
+        )
 
     @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -103,7 +115,7 @@ class _Encoder(TransformerMixin, BaseEstimator):
             Natural parameters in the order of the cells. If ``with_mass``, the first
             parameter is the parameter of the bottom.
         """
-        rows = check_tensors(self, X, reset=False, missing=self._missing)
+        rows = self._checked(X, reset=False)
         return self._codes(self._encode(rows), rows.dtype)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
@@ -304,7 +316,7 @@ class ManyBodyProjector(_Encoder):
         -------
         codes : ndarray of shape (n, n_params_)
         """
-        rows = check_tensors(self, X, reset=True, missing=self._missing)
+        rows = self._checked(X, reset=True)
         self._set_base(rows)
         encoded = self._encode(rows, divergence=True)
         self.reconstruction_err_ = float(to_host(encoded.divergence).mean())
@@ -351,7 +363,7 @@ class ManyBodyProjector(_Encoder):
         measures : ndarray of shape (n, *poset_.shape)
             Measures. A measure divided by its sum is the encoded distribution.
         """
-        rows = check_tensors(self, X, reset=False, missing=self._missing)
+        rows = self._checked(X, reset=False)
         cells = self._codec.cells(rows)
         return reshaped(cells, (-1, *self.poset_.shape))
 
@@ -363,7 +375,7 @@ class ManyBodyProjector(_Encoder):
         self._codec = Codec(self.poset_, mask, self, local_manifold)
         self.n_params_ = self._codec.n_params
 
-    def _without_logarithm(self, is_empty, is_missing):
+    def _find_undefined(self, is_empty, is_missing):
         """Mark empty cells (n, D) for which no code exists with an offset of 0.
 
         A code exists if the marginals of the row that the base preserves are positive.

@@ -238,7 +238,7 @@ def sample_with_bounds(rows, columns, order, size):
     for bounds, of_first in zip(
         column_bounds(rows), column_bounds(rows[order[:size]]), strict=True
     ):
-        # An end that the first rows do not have is in few rows.
+        # A bound that the first rows do not attain is in few rows.
         left = columns[of_first[columns] != bounds[columns]]
         if not len(left):
             continue

@@ -311,15 +311,25 @@ def check_one_a_row(X, y):
         )
 
 
-def check_tensors(estimator, X, *, reset, missing=None, advice=None):
+def check_tensors(
+    estimator, X, *, reset, missing=None, advice=None, find_undefined=None
+):
     """Validate non-negative rows of any shape, and return rows of shape (n, D).
 
     Without ``reset``, cells can be as low as ``-offset``. Decoded rows have negative
     cells if a probability is below the offset, and must be encoded to the same code.
+    See :func:`check_measures` for ``find_undefined``.
     """
     X = check_rows(estimator, X, reset=reset, missing=missing)
     lowest = 0 if reset else -estimator.offset
-    check_measures(X, estimator, estimator.offset, lowest, advice=advice)
+    check_measures(
+        X,
+        estimator,
+        estimator.offset,
+        lowest,
+        advice=advice,
+        find_undefined=find_undefined,
+    )
     rows = flat(X)
     if missing is True and not is_foreign(rows) and np.isnan(rows).any():
         check_observed(rows, estimator.offset)
@@ -375,15 +385,23 @@ def check_finite(X, name="X", names=None, missing=None, advice=None):
 
 
 def check_measures(
-    X, caller, offset, lowest=0, *, names=None, numbers=None, advice=None
+    X,
+    caller,
+    offset,
+    lowest=0,
+    *,
+    names=None,
+    numbers=None,
+    advice=None,
+    find_undefined=None,
 ):
     """Raise a ValueError for cells whose logarithm does not exist; ignore NaN.
 
     ``caller`` is the estimator that received X, or the start of the message.
     ``numbers`` are the row numbers in the message, and ``advice`` is its remedy.
+    ``find_undefined`` returns the empty cells with which a row has no code, from masks
+    (n, D) of empty and of missing cells; None stands for all empty cells.
     """
-    # The code of a row with empty cells may still exist.
-    find = getattr(caller, "_without_logarithm", None)
     if not isinstance(caller, str):
         names = getattr(caller, "feature_names_in_", None)
         caller = f"Negative values in data passed to {type(caller).__name__}"
@@ -405,7 +423,7 @@ def check_measures(
     is_empty = X.reshape(len(X), -1) <= -offset
     bad = is_empty & is_empty.all(axis=1, keepdims=True)
     if offset == 0:
-        bad |= is_empty if find is None else find(is_empty, np.isnan(X))
+        bad |= find_undefined(is_empty, np.isnan(X)) if find_undefined else is_empty
     for row, cell in np.argwhere(bad)[:1]:
         raise ValueError(
             f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g}, and "

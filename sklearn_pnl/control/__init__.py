@@ -4,9 +4,11 @@ This folder is the tool box for totals, and the public door to it. Read the modu
 this order. ``column_values`` and ``value_support`` describe single columns, and
 ``relations`` finds what the columns of the training rows satisfy (``equalities``).
 ``constraints`` and ``totals`` read what a user requests. A ``feasible_set`` holds the
-relations and the constraints. ``projection`` moves single rows into the set,
+relations and the constraints, and ``implied_equalities`` those of rows with missing
+cells. ``projection`` moves single rows into the set,
 ``sum_projection`` moves sets of rows to totals, ``rounding`` rounds values, and
-``audit`` checks the result. ``base_rows`` chooses training rows near the constraints
+``audit`` checks the result. ``infeasible_requests`` explains what cannot be satisfied.
+``base_rows`` chooses training rows near the constraints
 and totals. ``adjust`` applies the projections to given rows. ``calibrate`` and
 ``rake`` compute ``weights`` and tables that have given totals.
 """

@@ -72,7 +72,7 @@ def in_spreads(values, *bounds):
 
 def gaps_of(values, lower, upper):
     """Compute squared distances (..., m) of values (..., m, k) to intervals."""
-    low, high = (np.expand_dims(end, -2) for end in (lower, upper))
+    low, high = (np.expand_dims(bound, -2) for bound in (lower, upper))
     gaps = np.maximum(np.maximum(low - values, values - high), 0)
     return np.square(gaps).sum(axis=-1)
 

@@ -188,8 +188,8 @@ class LinearConstraints:
         # As in scipy.optimize.LinearConstraint, a scalar applies to all constraints.
         n_constraints = self.coefficients.shape[:1]
         for name in ("lower", "upper"):
-            if np.ndim(end := getattr(self, name)) == 0:
-                object.__setattr__(self, name, np.full(n_constraints, end))
+            if np.ndim(bound := getattr(self, name)) == 0:
+                object.__setattr__(self, name, np.full(n_constraints, bound))
         shapes = [x.shape for x in (self.coefficients, self.lower, self.upper)]
         k, d = shapes[0] if len(shapes[0]) == 2 else (-1, 0)
         named = self.labels is not None or len(self.feature_names) == d

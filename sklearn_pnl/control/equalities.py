@@ -4,7 +4,6 @@ A sample of rows proposes equalities, and all rows confirm the proposals. For wi
 tables, and for tables with few rows, the search is limited to sums of adjacent columns.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import compress
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ssyrk
 from scipy.linalg.lapack import dpstrf, spotrf, strtri
 
-from .._utils.arrays import BLOCK_CELLS, patterns_of, slices, some_columns
+from .._utils.arrays import BLOCK_CELLS, slices, some_columns
 from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
@@ -604,55 +603,3 @@ def _sums_of_codes(until, codes, tol):
                 if stop - start >= 2 and (np.abs(gap) <= tol).all():
                     yield start, stop, total
                     break
-
-
-def parts_of(relations, gaps):
-    """Partition rows so that no equality of a part has a missing shared column.
-
-    If a missing column is in several equalities, the other columns still satisfy
-    the combinations of these equalities without the column.
-
-    Parameters
-    ----------
-    relations : ColumnRelations
-    gaps : ndarray of bool of shape (n, D)
-        Missing cells.
-
-    Yields
-    ------
-    rows : ndarray of int or slice
-    part : ColumnRelations
-        The relations of these rows.
-    """
-    used = relations.equalities.coefficients != 0
-    shared = used.sum(axis=0) > 1
-    lacks = gaps[:, shared].any(axis=1)
-    if not lacks.any():
-        yield slice(None), relations
-        return
-    linked = used[:, shared].any(axis=1)
-    columns = np.flatnonzero(used[linked].any(axis=0))
-    yield np.flatnonzero(~lacks), relations
-    indices = np.flatnonzero(lacks)
-    for which, pattern in patterns_of(gaps[np.ix_(indices, columns)]):
-        yield indices[which], _without(relations, columns[pattern], linked)
-
-
-def _without(relations, missing, linked):
-    """Return relations with the equalities that follow without some columns.
-
-    Only equalities of the mask ``linked`` (k,) contain the missing columns.
-    """
-    system, columns = relations.equalities, relations.columns
-    ranges = columns.ranges if system.ranges is None else system.ranges
-    spread = np.where(ranges > 0, ranges, 1.0)
-    ranks = np.where(columns.binary, 2, np.where(columns.steps > 0, 1, 0))
-    ranks[missing] = -1
-    equations = echelon_of(system.select(linked), spread, ranks)
-    kept = np.flatnonzero(~np.isin(equations.pivots, missing))
-    a, values, pivots = (each[kept] for each in equations)
-    others = system.select(~linked)
-    found = LinearConstraints(a, values, values, system.feature_names)
-    if len(relations.pivots):
-        pivots = np.append(relations.pivots[~linked], pivots)
-    return replace(relations, equalities=others.stack(found), pivots=pivots)

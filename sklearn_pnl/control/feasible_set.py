@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .constraints import ALMOST, LinearConstraints
-from .equalities import parts_of
+from .implied_equalities import implied_equalities
 from .relations import ColumnRelations
 
 
@@ -114,7 +114,7 @@ class FeasibleSet:
             system = system.stack(below)
         if gaps is None or not gaps.any():
             return system
-        every, applies = self._equalities_of(np.atleast_2d(gaps))
+        every, applies = implied_equalities(self.relations, np.atleast_2d(gaps))
         applies, n = applies.reshape(*gaps.shape[:-1], -1), len(equalities)
         system = system.stack(every.select(slice(n, None)))
         off = gaps @ (system.coefficients != 0).T
@@ -122,32 +122,3 @@ class FeasibleSet:
         off[..., len(system) - len(every) + n :] |= ~applies[..., n:]
         lower = np.where(off, -np.inf, system.lower)
         return replace(system, lower=lower, upper=np.where(off, np.inf, system.upper))
-
-    def _equalities_of(self, gaps):
-        """Return the equalities, then further equalities of rows with missing cells.
-
-        Equalities with a common missing column imply equalities without the column.
-
-        Parameters
-        ----------
-        gaps : ndarray of bool of shape (n, D)
-
-        Returns
-        -------
-        equalities : LinearConstraints
-        applies : ndarray of bool of shape (n, k)
-            The equalities of each row.
-        """
-        system, rows_of = self.relations.equalities, {}
-        for rows, part in (([], self.relations), *parts_of(self.relations, gaps)):
-            own = part.equalities
-            # Equal arrays have equal bytes, except for the sign of 0.
-            for a, value in zip(own.coefficients + 0.0, own.lower, strict=True):
-                rows_of.setdefault((a.tobytes(), value), []).append(rows)
-        applies = np.zeros((len(gaps), len(rows_of)), bool)
-        for k, parts in enumerate(rows_of.values()):
-            for rows in parts:
-                applies[rows, k] = True
-        a = np.array([np.frombuffer(a) for a, _ in rows_of]).reshape(-1, gaps.shape[1])
-        values = np.array([value for _, value in rows_of])
-        return LinearConstraints(a, values, values, system.feature_names), applies

@@ -82,11 +82,11 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
         )
     k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
     is_above = conflict.nearest == [conflict.above]
-    end = (system.upper if is_above else system.lower)[k]
+    bound = (system.upper if is_above else system.lower)[k]
     # The bounds of a single column have no room.
     is_sum = np.count_nonzero(system.coefficients[k]) > 1
     room = 0.1 * TOL * system.scale[k] if is_sum else 0.0
-    found, text = conflict.request(end, room)
+    found, text = conflict.request(bound, room)
     limits = within([system.descriptions[j] for j in others])
     requested = range(n_data, n_data + len(feasible.constraints))
     remedy = f"Request {text}" if k in requested else "Widen the bounds"
@@ -105,7 +105,7 @@ def _program(row, system, feasible, integers):
     """Build the linear programme of one row; some columns are integers or binary."""
     columns, gaps = feasible.columns, np.isnan(row)
     steps = columns.steps
-    low, high = (np.where(gaps, 0.0, end) for end in (columns.low, columns.high))
+    low, high = (np.where(gaps, 0.0, bound) for bound in (columns.low, columns.high))
     unit = np.where(
         columns.ranges > 0,
         columns.ranges,
@@ -150,8 +150,8 @@ def explain_infeasible_totals(problem, rows):
     names = [*problem.system.descriptions, *sums.descriptions]
     limits = within([names[j] for j in conflict.others])
     is_above = conflict.nearest == [conflict.above]
-    end = (sums.upper if is_above else sums.lower)[k]
-    found, text = conflict.request(end, 0.1 * problem.tol * abs(end))
+    bound = (sums.upper if is_above else sums.lower)[k]
+    found, text = conflict.request(bound, 0.1 * problem.tol * abs(bound))
     return Infeasibility(
         f"The requested {_requested(sums, k)}, but {len(rows)} rows {limits} can "
         f"only reach {conflict}. Request {text}{_interval(sums, {k: found})}."
@@ -192,9 +192,9 @@ def _interval(sums, found):
     """
     share = 0.0
     for k, value in found.items():
-        end = sums.lower[k]
-        is_exact = end == sums.upper[k] != 0
-        share = max(share, abs(value - end) / abs(end) if is_exact else np.inf)
+        bound = sums.lower[k]
+        is_exact = bound == sums.upper[k] != 0
+        share = max(share, abs(value - bound) / abs(bound) if is_exact else np.inf)
     if not 0 < share <= 0.5:
         return ""
     # Two digits, rounded up.

@@ -59,7 +59,7 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
     start = np.where(np.isnan(start) & wanted, centre, start)
     gaps = np.isnan(start)
     start = np.where(gaps, columns.least, start)
-    low, high = (np.where(gaps, start, end) for end in (low, high))
+    low, high = (np.where(gaps, start, bound) for bound in (low, high))
     avoid = (columns.ranges == 0) | fixed
     moved, system = start.copy(), part.system(gaps=gaps)
     # Feasible rows do not move, even if they violate an order.
@@ -128,7 +128,7 @@ def round_rows(moved, feasible, low, high, gaps, held):
     is_integer = feasible.columns.is_integer
     for i in np.flatnonzero(broken & is_integer.any()):
         kept = feasible.take_rows(i).system(~orders[i], gaps[i])
-        limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
+        limits = (np.where(held[i], moved[i], bound[i]) for bound in (low, high))
         near = nearest_integer_row(moved[i], kept, *limits, feasible)
         if near is not None:
             rounded[i], broken[i] = near, False
@@ -226,7 +226,7 @@ def nearest_rows(start, weights, system, low, high):
         possible.
     """
     rows = np.clip(start, low, high)
-    low, high = (np.where(weights == 0, rows, end) for end in (low, high))
+    low, high = (np.where(weights == 0, rows, bound) for bound in (low, high))
     parts = unrelated_parts(system.coefficients)
     # The target lies inside each interval, so that rounding does not cross its
     # bounds. If the interval is too narrow, the bounds are used.

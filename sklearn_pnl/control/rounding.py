@@ -8,7 +8,7 @@ rounds rows that a projection moved, so that their sums are kept.
 import numpy as np
 
 from .constraints import ALMOST
-from .equalities import parts_of
+from .implied_equalities import parts_of
 
 # --- new rows -------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ class _Problem:
         if cross.any():
             raise explain_infeasible(rows, cross, feasible)
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
-        self.low, self.high = (np.where(still, stay, end) for end in (low, high))
+        self.low, self.high = (np.where(still, stay, bound) for bound in (low, high))
         self.weights = feasible.weights(self.start, still, offset)
         self.system = self.set.system(gaps=self.gaps)
         self.tol = sums.tolerance(feasible.columns.table.precision)

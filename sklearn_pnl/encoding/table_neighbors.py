@@ -236,9 +236,9 @@ def _separate_ranges(level, cells, binary, some):
             return None
         order = rows[np.argsort(level[rows], kind="stable")]
         starts, x = np.cumsum(size) - size, dense(cells[order][:, columns])
-        ends = np.fmin.reduceat(x, starts), np.fmax.reduceat(x, starts)
-        place = np.argsort(ends[0], axis=0)
-        least, most = (np.take_along_axis(end, place, axis=0) for end in ends)
+        extremes = np.fmin.reduceat(x, starts), np.fmax.reduceat(x, starts)
+        place = np.argsort(extremes[0], axis=0)
+        least, most = (np.take_along_axis(x, place, axis=0) for x in extremes)
         apart = (most[:-1] < least[1:]).all(axis=0)
         columns = columns[apart]
         if not len(columns):

@@ -53,7 +53,7 @@ def test_cells_without_resolution_can_have_any_value():
 def test_lines_of_highs_are_dropped_and_other_output_is_not(capfd):
     puts = CDLL("ucrtbase" if os.name == "nt" else None).puts
 
-    def solver(barrier):
+    def solver(barrier, integrality):
         puts(
             b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();"
         )
@@ -66,7 +66,10 @@ def test_lines_of_highs_are_dropped_and_other_output_is_not(capfd):
         # All threads are in the solver at once.
         barrier = Barrier(n)
         with ThreadPoolExecutor(n) as pool:
-            found = [pool.submit(solved, solver, barrier) for _ in range(n)]
+            found = [
+                pool.submit(solved, solver, barrier, integrality=[0, 1])
+                for _ in range(n)
+            ]
         assert [(each.result().x, each.result().status) for each in found] == n * [
             (None, 4)
         ]
@@ -74,3 +77,9 @@ def test_lines_of_highs_are_dropped_and_other_output_is_not(capfd):
         assert printed.split("\n") == [*n * ["another library"], ""]
     print("after", flush=True)
     assert capfd.readouterr().out == "after\n"
+
+
+def test_programmes_without_integers_leave_the_standard_output_as_it_is():
+    before = os.fstat(1)
+    found = solved(lambda integrality: os.fstat(1), integrality=np.zeros(3))
+    assert (found.st_dev, found.st_ino) == (before.st_dev, before.st_ino)

@@ -5,10 +5,11 @@ Integer programmes of HiGHS can print a line to standard output, whatever its op
 
 import ctypes
 import os
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from tempfile import TemporaryFile
 from threading import Lock, get_ident
 
+import numpy as np
 from scipy.optimize import OptimizeResult
 
 _PRINTED = b"HighsMipSolverData"
@@ -20,9 +21,11 @@ _lock, _threads, _redirection = Lock(), set(), ExitStack()
 def solved(solver, *args, **options):
     """Return the result of ``milp`` or ``linprog``; status 4 if the solver fails.
 
-    C++ errors of HiGHS, such as "vector::reserve", would not help a user.
+    C++ errors of HiGHS, such as "vector::reserve", would not help a user. Programmes
+    without integers print nothing, and leave standard output as it is.
     """
-    with _without_output():
+    has_integers = np.any(options.get("integrality", False))
+    with _without_output() if has_integers else nullcontext():
         try:
             return solver(*args, **options)
         except (ValueError, RuntimeError, MemoryError) as error:
