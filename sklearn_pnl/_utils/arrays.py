@@ -274,6 +274,15 @@ def some_rows(array, rows):
     return array if len(rows) == array.shape[0] else take(array, rows)
 
 
+def nonzero_cells(mask):
+    """Return the indices of the nonzero cells of an array, for each axis.
+
+    If few cells are nonzero, ``np.flatnonzero`` is many times faster than
+    ``np.nonzero`` of an array with several axes.
+    """
+    return np.unravel_index(np.flatnonzero(mask), mask.shape)
+
+
 def some_columns(array, columns):
     """Take columns of an array; return the array if all columns are in order."""
     if np.array_equal(columns, np.arange(array.shape[1])):

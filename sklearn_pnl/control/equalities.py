@@ -95,6 +95,8 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
         others = np.setdiff1d(dependent, equations.pivots)
         if (ranks[others] > 0).any() and len(others) > 1:
             free = np.setdiff1d(columns, equations.pivots)
+            if sample is None:
+                sample = search.sample(order)
             near = search.near_equations(sample, free, others, ranks, steps)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
@@ -153,22 +155,28 @@ class _Search(NamedTuple):
     precision: np.ndarray
     most_left: float
 
+    def sample(self, order):
+        """Return the indices of the random rows that propose equalities."""
+        size = max(1000, 4 * len(self.columns))
+        return sample_with_bounds(self.full, self.columns, order, size)
+
     def dependent(self, order, ranks):
         """Return the dependent columns, the exact equations, and the sample.
 
         A column is in an equality if the other columns explain nearly all of its
         variance. The unexplained share is ``1 / (C^-1)_cc``, where C are the
         correlations of a sample of the rows. Rows that violate an exact equality join
-        the sample, until all rows confirm the remaining equalities.
+        the sample, until all rows confirm the remaining equalities. The sample is None
+        if half of the rows suffice to exclude exact equalities.
         """
         columns = self.columns
-        size = max(1000, 4 * len(columns))
-        sample = sample_with_bounds(self.full, columns, order, size)
+        few = order[: max(1000, 2 * len(columns))]
         precision = self.precision[columns]
-        factors = _Factors.of_independent(self.full, sample, columns, precision)
-        equations = no_equations(self.rows.shape[1])
-        if factors is None:
-            factors, equations, sample = self._exact(sample, ranks)
+        left = unexplained_if_independent(self.full, few, columns, precision)
+        if left is not None:
+            equations = no_equations(self.rows.shape[1])
+            return columns[left <= self.most_left], equations, None
+        factors, equations, sample = self._exact(self.sample(order), ranks)
         n, root = len(sample), factors.root
         diagonal = n * np.einsum("cq,cq->c", root, root)
         is_exact = equations.coefficients[:, columns].any(axis=0)
@@ -178,7 +186,7 @@ class _Search(NamedTuple):
             others = n * (root @ root[unsure].T) / diagonal[unsure]
             last = order[-max(1, _PRODUCTS // others.size) :]
             fresh = self.full[np.ix_(last, columns)]
-            fresh = ((fresh - fresh[0]) / factors.spread).astype(root.dtype)
+            fresh = (fresh - fresh[0]) / factors.spread
             among = fresh, np.arange(len(columns)), others, unsure
             dependent[unsure] = self._are_near(*among)
         return columns[dependent], equations, sample
@@ -277,6 +285,47 @@ class _Search(NamedTuple):
         return equations
 
 
+def unexplained_if_independent(rows, sample, columns, precision):
+    """Compute the share (c,) of each column's variance that the others leave, or None.
+
+    Single precision suffices if no exact equality is possible; otherwise, and for small
+    tables, the result is None. Rows are converted one block at a time, so no copy of a
+    wide table is needed.
+    """
+    n, c = len(sample), len(columns)
+    if n * c <= BLOCK_CELLS:
+        return None
+    products, sums = np.zeros((c, c), np.float32, order="F"), np.zeros(c)
+    center = unit = None
+    for block in slices(n, 1 + 4 * BLOCK_CELLS // c):
+        cells = some_columns(rows[sample[block]], columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if center is None:
+                center = cells.mean(axis=0, dtype=float).astype(cells.dtype)
+                unit = cells.std(axis=0).astype(np.float32)
+                unit[unit == 0] = 1.0
+            cells = (cells - center).astype(np.float32, copy=False)
+            cells /= unit
+            sums += cells.sum(axis=0)
+        products = ssyrk(1.0, cells.T, beta=1.0, c=products, overwrite_c=True)
+    mean = sums / n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = (np.sqrt(n) * mean).astype(np.float32)
+        products -= np.outer(part, part)
+        squares = products.diagonal().copy()
+    factor, failed = spotrf(products, overwrite_a=True)
+    spread = np.sqrt(squares / n) * unit
+    # No value is more than sqrt(n) standard deviations from the mean.
+    farthest, eps = np.sqrt(n), np.maximum(precision, EPS)
+    rounding = ROUNDINGS * eps * (np.abs(center + mean * unit) / spread + farthest)
+    tol = np.clip(np.square(rounding + 2 * TOL * farthest).max(), _LEAST_LEFT, 0.01)
+    if failed or not (np.square(np.diag(factor)) / squares).min() > tol:
+        return None
+    inverse, _ = strtri(factor, overwrite_c=True)
+    # The residuals of the sample have n - c degrees of freedom.
+    return n / ((n - c) * squares * np.einsum("cq,cq->c", inverse, inverse))
+
+
 class _Factors(NamedTuple):
     """The inverse correlations of columns (c,), and the smallest residuals.
 
@@ -296,42 +345,6 @@ class _Factors(NamedTuple):
     root: np.ndarray
     combinations: np.ndarray
     left: np.ndarray
-
-    @classmethod
-    def of_independent(cls, rows, sample, columns, precision):
-        """Factor in single precision; return None if an exact equality is possible.
-
-        Rows are converted one block at a time, so that no copy of a wide table is
-        needed. A small table needs no factors in single precision.
-        """
-        n, c = len(sample), len(columns)
-        if n * c <= BLOCK_CELLS:
-            return None
-        products, sums = np.zeros((c, c), np.float32, order="F"), np.zeros(c)
-        center = unit = None
-        for block in slices(n, 1 + 4 * BLOCK_CELLS // c):
-            cells = some_columns(rows[sample[block]], columns)
-            if center is None:
-                center, unit = cells.mean(axis=0, dtype=float), cells.std(axis=0)
-                unit = np.where(unit > 0, unit, 1.0)
-            with np.errstate(over="ignore", invalid="ignore"):
-                cells = ((cells - center) / unit).astype(np.float32)
-                sums += cells.sum(axis=0)
-            products = ssyrk(1.0, cells.T, beta=1.0, c=products, overwrite_c=True)
-        mean = sums / n
-        with np.errstate(invalid="ignore", divide="ignore"):
-            products -= (n * np.outer(mean, mean)).astype(np.float32)
-            spread = np.sqrt(np.diag(products) / n)
-            products /= np.outer(spread, spread)
-        factor, failed = spotrf(products)
-        spread = spread * unit
-        # No value is more than sqrt(n) standard deviations from the mean.
-        farthest, eps = np.sqrt(n), np.maximum(precision, EPS)
-        rounding = ROUNDINGS * eps * (np.abs(center + mean * unit) / spread + farthest)
-        tol = np.clip(np.square(rounding + 2 * TOL * farthest).max(), _LEAST_LEFT, 0.01)
-        if failed or not np.square(np.diag(factor)).min() > n * tol:
-            return None
-        return cls(spread, strtri(factor)[0], np.zeros((c, 0)), np.zeros((n, 0)))
 
     @classmethod
     def of(cls, part, precision):

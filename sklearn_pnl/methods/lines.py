@@ -27,7 +27,7 @@ from numpy.random import RandomState
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
-from .._utils.arrays import dense, slices
+from .._utils.arrays import dense, nonzero_cells, slices
 from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE
 from ..control.feasible_set import FeasibleSet
 from ..control.rounding import discretize, mend
@@ -507,7 +507,7 @@ def _room(rows, step, low, high, orders, tied):
         if low is not None:
             # Only steps that leave the limits have a factor below 1.
             end = rows + step
-            row, column = np.nonzero(((end < low) | (end > high)) & tied)
+            row, column = nonzero_cells(((end < low) | (end > high)) & tied)
             x, d = rows[row, column], step[row, column]
             low, high = (
                 np.broadcast_to(each, rows.shape)[row, column] for each in (low, high)
@@ -528,7 +528,7 @@ def reflect(rows, low, high):
     Clipping without reflection would collect values on the bound, where a tree
     separates them from the other rows.
     """
-    where = np.nonzero((rows < low) | (rows > high))
+    where = nonzero_cells((rows < low) | (rows > high))
     if not len(where[0]):
         return
     low = np.broadcast_to(low, rows.shape)[where]

@@ -40,7 +40,7 @@ from ..frames import warn_extreme_values
 from .source import Batch, Request
 
 # New cells of a batch, so that temporaries stay small.
-BATCH_CELLS = 2**19
+BATCH_CELLS = 2**18
 
 
 # Share of the base rows that are chosen without regard to the constraints, before
