@@ -112,6 +112,32 @@ def test_minimum_is_that_of_scipy(seed, solver, make):
         assert_allclose(solution.x[row], expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("make", [LogSumExp, Logistic])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_minimum_with_reused_factors_is_that_of_scipy(seed, make):
+    # From 129 variables on, each Cholesky factor serves several steps.
+    problem = make(np.random.default_rng(seed), n=3, m=140)
+    solution = newton_dense(problem, np.zeros((3, 140)), tol=1e-9, max_iter=200)
+    assert solution.converged.all()
+    for row in range(3):
+        expected = minimum_by_scipy(problem, row, 140)
+        assert_allclose(solution.x[row], expected, atol=1e-6)
+
+
+def test_factors_have_double_precision_if_single_precision_fails():
+    # The smallest curvature is 1e-9 of the largest curvature.
+    problem = LogSumExp(np.random.default_rng(0), n=2, m=140, n_terms=300, ridge=0.0)
+    problem.c = problem.a.mean(axis=1)
+    mixed = np.linalg.qr(np.random.default_rng(1).normal(size=(140, 140)))[0]
+    mixed = (mixed * np.geomspace(3e-5, 1, 140)) @ mixed.T
+    plain = newton_dense(problem, np.zeros((2, 140)), tol=1e-10, max_iter=200)
+    problem.a, problem.c = problem.a @ mixed, problem.c @ mixed
+    solution = newton_dense(problem, np.zeros((2, 140)), tol=1e-12, max_iter=200)
+    assert plain.converged.all()
+    assert solution.converged.all()
+    assert_allclose(solution.x @ mixed, plain.x, atol=1e-3)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_are_solved_independently(seed, solver):

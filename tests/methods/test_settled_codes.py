@@ -67,10 +67,11 @@ def test_warnings_count_rows_with_undetermined_theta(order, seed):
     assert is_off.sum() <= n_warned
 
 
-def test_the_convergence_warning_contains_the_number_of_rows():
+def test_the_convergence_warnings_contain_the_numbers_of_rows():
     X = dark_images(3)
     projector = ManyBodyProjector(3, max_iter=4)
-    with pytest.warns(ConvergenceWarning, match="1 of 3 .*max_iter=4"):
+    undetermined = pytest.warns(ConvergenceWarning, match="theta of 2 of 3")
+    with undetermined, pytest.warns(ConvergenceWarning, match="1 of 3 .*max_iter=4"):
         projector.fit(X)
 
 

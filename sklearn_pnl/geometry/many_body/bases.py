@@ -185,11 +185,14 @@ class MarginalCells(KroneckerBasis):
             joint = reshaped(joint, (n, *pairs.shape))
             joint -= mean[:, :, None] * mean[:, None, :]
             return joint
-        gram = np.empty((n, *pairs.shape))
+        gram = np.empty((n, *pairs.shape), q.dtype)
         # Blocks of rows, so that temporary arrays stay in the cache.
-        for block in slices(n, max(1, 2**14 // pairs.size)):
+        size = max(1, 2**14 // pairs.size)
+        product = np.empty((size, *pairs.shape), q.dtype)
+        for block in slices(n, size):
             np.take(marginals[block], pairs, axis=1, out=gram[block], mode="clip")
-            gram[block] -= mean[block, :, None] * mean[block, None, :]
+            part, out = mean[block], product[: len(mean[block])]
+            gram[block] -= np.multiply(part[:, :, None], part[:, None, :], out=out)
         return gram
 
 
