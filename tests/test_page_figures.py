@@ -136,7 +136,7 @@ ALLOWED = {
     "docs/troubleshooting.md": {EXAMPLE: ["has 17", "1e12", "40% of the rows"]},
     "docs/when_to_oversample.md": {
         CONSTANT: ["at least 20 rows"],
-        SETTING: ["at most 600 rows", "10 or 30 training", "(10|30) rows per", "x 5"],
+        SETTING: ["at most 600 rows", "10 or 30 training", "(10|30|100) rows per", "x 5"],
     },
 }  # fmt: skip
 

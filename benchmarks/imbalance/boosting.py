@@ -1,4 +1,4 @@
-"""Compare over-sampling at the same ratios, for five kinds of gradient boosting.
+"""Compare over-sampling at the same ratios, for six kinds of gradient boosting.
 
 ``python -m benchmarks.imbalance.boosting --tables held-out --seeds 0 1 2 3``
 """
@@ -27,6 +27,7 @@ from .scores import of_model
 from .shares import SHARES, with_share
 
 try:
+    from catboost import CatBoostClassifier
     from lightgbm import LGBMClassifier
     from xgboost import XGBClassifier
 except ImportError:
@@ -71,6 +72,14 @@ BOOSTING = {
     "XGBoost": lambda seed: XGBClassifier(random_state=seed, n_jobs=1),
     "LightGBM, leaves of 5": lambda seed: LGBMClassifier(
         min_child_samples=5, random_state=seed, n_jobs=1, verbose=-1
+    ),
+    # As many trees as the defaults of the other classifiers.
+    "CatBoost": lambda seed: CatBoostClassifier(
+        iterations=100,
+        random_seed=seed,
+        thread_count=1,
+        verbose=0,
+        allow_writing_files=False,
     ),
 }
 OTHERS = {name: LEARNERS[name] for name in ("logistic", "5-NN", "forest")}

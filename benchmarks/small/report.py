@@ -101,7 +101,11 @@ def _narrow(lines):
 def figures():
     """Return the numbers of tables and draws by the names that pages mark them with."""
     rows = read_csv("small")
+    tables = {
+        n: {row["table"] for row in rows if row["rows"] == n} for n in ("10", "100")
+    }
     return {
-        "small_tables": str(len({row["table"] for row in rows})),
+        "small_tables": str(len(tables["10"])),
+        "small_tables_100": str(len(tables["100"])),
         "small_draws": str(min(int(row["draws"]) for row in rows)),
     }

@@ -1,6 +1,6 @@
 """Measure what new rows change for small tables with balanced classes.
 
-``python -m benchmarks.small.run --draws 0 1 2 3 4 5 6 7``
+``python -m benchmarks.small.run``
 """
 
 import argparse
@@ -27,7 +27,7 @@ from . import report
 from .problems import load_tables
 
 FOLDER = Path(__file__).parent / "cache"
-ROWS = (10, 30)
+ROWS = (10, 30, 100)
 LEARNERS = {
     "logistic": lambda seed: LogisticRegression(max_iter=2000),
     "SVM": lambda seed: SVC(random_state=seed),
