@@ -88,7 +88,7 @@ wanted = (table["lower"] + table["upper"]) / 2
 for column, marker in (("before", "o"), ("after", "x")):
     axes[1].plot(table[column] / wanted, names, marker, label=column)
 axes[1].axvline(1, color="0.7", zorder=0)
-axes[1].set_xlabel("weighted total, over what is published")
+axes[1].set_xlabel("weighted total / published total")
 axes[1].tick_params(axis="y", labelsize=7)
 axes[1].legend(frameon=False)
 plt.show()

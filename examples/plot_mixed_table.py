@@ -9,7 +9,7 @@ frame before any encoding, in a pipeline whose parameters ``GridSearchCV`` selec
 rows have the same types. A new row takes all its categories from one parent, and
 satisfies the linear equalities that all rows satisfy.
 
-The picture shows the customers that leave, and the new rows.
+The picture shows the customers who leave, and the new rows.
 """
 
 # %%
@@ -72,7 +72,7 @@ known = set(pairs(X))
 print("types kept:", (X_more.dtypes == X.dtypes).all())
 print("cities in their countries:", set(pairs(new)) <= known)
 print(
-    "ends after as many days:",
+    "end = start + days:",
     ((new["end"] - new["start"]).dt.days == new["days"]).all(),
 )
 

@@ -16,7 +16,7 @@ The picture shows the targets of the new rows, with the default and with
 # %%
 # Comparison with four regressors
 # -------------------------------
-# ``FunctionSampler`` of imbalanced-learn adds the copies with noise.
+# ``FunctionSampler`` of imbalanced-learn adds the noisy copies.
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn import FunctionSampler
@@ -42,7 +42,7 @@ def with_noise(X, y):
 
 samplers = {
     "no new rows": None,
-    "copies with noise": FunctionSampler(func=with_noise, validate=False),
+    "noisy copies": FunctionSampler(func=with_noise, validate=False),
     "PNL": PNLRegressionSampler(random_state=0),
 }
 learners = {
@@ -64,8 +64,8 @@ for learner, model in learners.items():
 # %%
 # Ridge regression does not gain, because it already fits the means of the parents.
 # Nearest neighbours and support vectors become worse, because a new row is nearer to
-# its parents than rows are to each other. The tree gains less than the deviation over
-# the folds, and loses most with copies with noise.
+# its parents than rows are to each other. The tree also becomes worse, and loses most
+# with noisy copies.
 
 # %%
 # Search for the number of rows

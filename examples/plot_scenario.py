@@ -55,7 +55,7 @@ grown = moved["A"].sum() / stores["A"].sum()
 print(
     f"\nA grows by {grown - 1:.6%}, B by {moved['B'].sum() / stores['B'].sum() - 1:.1%}"
 )
-print(f"totals add up to {(moved['all'] - moved['A'] - moved['B']).abs().max():.0e}")
+print(f"totals differ by {(moved['all'] - moved['A'] - moved['B']).abs().max():.0e}")
 
 # %%
 # New stores with the same sales

@@ -50,14 +50,14 @@ for name, rows in new.items():
 # %%
 # Rows with a required total
 # --------------------------
-# The parents are rows between which the total is satisfied. The new rows therefore have
-# the parts of accounts of this size.
+# Base rows are chosen near the required total. The new rows therefore have the parts of
+# accounts of this size.
 augmenter = PNLAugmenter().fit(table)
 asked = ColumnConstraint("total", equal=40)
 large = augmenter.sample(200, random_state=0, constraints=asked)
 gap = (large["total"] - large[PARTS].sum(axis=1)).abs().max()
 print(f"\nrequired total of 40: {large['total'].min():.9f} to "
-      f"{large['total'].max():.9f}, parts add up to {gap:.0e}")  # fmt: skip
+      f"{large['total'].max():.9f}, parts differ by {gap:.0e}")  # fmt: skip
 
 # %%
 # The pictures

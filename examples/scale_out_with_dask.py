@@ -13,8 +13,8 @@ single process:
 - ``PNLAugmenter.iter_samples`` needs no cluster and returns new rows in batches.
 
 The cluster of this example consists of two processes on this machine. To use another
-cluster, pass the address of its scheduler to ``Client``. Install the dependencies with
-``pip install sklearn-pnl[distributed]``.
+cluster, pass the address of its scheduler to ``Client``. Install the dependencies in
+a checkout with ``pip install ".[distributed]"``.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/pictures/posets.svg"
@@ -35,7 +35,7 @@ try:
     import dask.array as da
     from distributed import Client, LocalCluster
 except ImportError:
-    print("this example needs dask: pip install sklearn-pnl[distributed]")
+    print("this example needs dask: pip install '.[distributed]'")
     sys.exit(0)
 
 

@@ -43,7 +43,7 @@ def neighbours_alike(rows):
     return np.corrcoef(rows[:, :, 1:].ravel(), rows[:, :, :-1].ravel())[0, 1]
 
 
-print("what is left of a new image without the closest training image")
+print("the new image minus the closest training image")
 alike, lengths, nearest = {}, {}, {}
 for name, rows in {"pixels": in_pixels, "codes": in_codes}.items():
     lengths[name], near = closest(images, rows)
@@ -51,14 +51,14 @@ for name, rows in {"pixels": in_pixels, "codes": in_codes}.items():
     alike[name] = neighbours_alike(rows - images[near])
     print(
         f"drawn in {name:6}: length {lengths[name].mean():.0f}, deviation of a pixel "
-        f"{(rows - images[near]).std():.1f}, correlation of pixels side by side "
+        f"{(rows - images[near]).std():.1f}, correlation of adjacent pixels "
         f"{alike[name]:.2f}"
     )
 expected = 30 * np.sqrt(784)
 tell(
     "noise on a training row",
-    f"length {lengths['pixels'].mean():.0f}, of plain noise {expected:.0f}; "
-    f"correlation of pixels side by side {alike['pixels']:.2f}",
+    f"norm of the change {lengths['pixels'].mean():.0f} (plain noise: {expected:.0f}); "
+    f"correlation of adjacent pixels {alike['pixels']:.2f}",
     abs(lengths["pixels"].mean() / expected - 1) < 0.02,
     abs(alike["pixels"]) < 0.02,
 )

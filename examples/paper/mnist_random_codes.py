@@ -88,8 +88,8 @@ def mixed(codes, k):
 names = list(new)
 tell(
     "fading at k = 1",
-    f"sharpness {sharp[names[0]]:.2f}, of real images {sharpness(images):.2f}: a copy; "
-    f"{sharp[names[4]]:.2f} with a step of 0.5",
+    f"sharpness {sharp[names[0]]:.2f} (real images: {sharpness(images):.2f}), because "
+    f"the image is a copy; {sharp[names[4]]:.2f} with a step of 0.5",
     sharp[names[0]] < 0.9 * sharpness(images),
 )
 tell(

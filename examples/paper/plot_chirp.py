@@ -71,7 +71,7 @@ claims = [
     ),
     (
         "order 2 does not",
-        f"error {max(inside['matrix', 2]):.0e}; of a matrix order 2 is everything",
+        f"error {max(inside['matrix', 2]):.0e}; order 2 preserves a matrix completely",
         [max(inside["matrix", 2]) < 1e-9],
     ),
 ]

@@ -69,7 +69,7 @@ claims = [
     ),
     (
         "order 2 is exact for all",
-        f"error {errors[1].max():.0e}; of a matrix order 2 is everything",
+        f"error {errors[1].max():.0e}; order 2 preserves a matrix completely",
         errors[1] < 1e-9,
     ),
     (

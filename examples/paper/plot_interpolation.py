@@ -64,7 +64,7 @@ claims = [
         base[1:] < line[1:],
     ),
     (
-        "the same, read of an e-geodesic that is in no base",
+        "the same for an e-geodesic outside every base",
         f"lower at {(cells < line)[1:-1].sum()} of {len(t) - 2} places on the way",
         cells[1:-1] < line[1:-1],
     ),
