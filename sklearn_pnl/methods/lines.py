@@ -419,7 +419,9 @@ class LineSource(Source):
             noise[np.ix_(less, tied)] *= s[less, None]
         rows = noise
         rows += mixed
-        reflect(rows, low, high)
+        # The factors keep tied columns within their bounds.
+        if not relations.tied.all():
+            reflect(rows, low, high)
         return rows
 
 
