@@ -138,8 +138,8 @@ def rake_array(
     Notes
     -----
     Tables are dense, and raked cells are not rounded to integers. For bounds of cells
-    and intervals of margins, use :func:`linear_projection`. For margins without the
-    unknown cells (quasi-independence), use :func:`complete`.
+    and intervals of margins, use :func:`linear_projection`. If the margins do not
+    include some unknown cells (quasi-independence), use :func:`complete`.
 
     References
     ----------
@@ -291,7 +291,7 @@ def _nearest(q, shape, wanted, tol, max_iter):
 
 
 def _newton(start, shape, wanted, tol, max_iter):
-    """Project on the margins as linear equations; return also the steps per table."""
+    """Project onto the margins as linear equations; return also the steps per table."""
     indicators, sums = margin_rows(shape, list(wanted)), np.hstack([*wanted.values()])
     # Products with a small matrix are faster if the matrix is dense.
     if prod(indicators.shape) <= 2**18:
