@@ -56,8 +56,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
         "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
         object to change the settings of a method; the object is cloned. "auto" is
-        "lines" for tables, also with missing cells, and "codes" for rows with more than
-        one axis.
+        "lines" for tables, and for all rows if some cells are missing. Otherwise, it is
+        "codes" for rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
@@ -110,11 +110,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If there are fewer rows than columns plus two, or more than 1,000
-        columns, "auto" finds only sums of adjacent columns that are constant, or that
-        equal the column directly before or after the summed columns. It does not search
-        sparse rows with more than 2 ** 24 cells (without empty columns). The search
-        uses the rows of all classes.
+        equalities. The search leaves out the columns with the most missing cells, and
+        then the rows that still have a missing cell. If fewer rows than columns plus
+        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns that are constant, or that equal the column directly before or after the
+        summed columns. It does not search sparse rows with more than 2 ** 24 cells
+        (without empty columns). The search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
@@ -159,7 +160,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         ``print`` lists them.
 
     orders_ : list of pairs
-        Pairs of columns whose first column is never greater than the second.
+        Pairs of columns whose first column is never greater than the second. If no cell
+        is missing, pairs that follow from other pairs are left out.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.

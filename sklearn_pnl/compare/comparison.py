@@ -178,12 +178,12 @@ def compare_samples(
       separates new rows from the rows of ``X_test``. Without ``X_test``, the classifier
       separates new rows from the training rows, which is more lenient.
 
-    A value is a fault if its distance from the baseline exceeds two differences: a
-    difference that is too small to matter, and the sampling error for the given numbers
-    of rows. The threshold is the baseline plus or minus the larger difference. For
-    correlations, ``X`` and ``X_test`` are split 20 times into two samples to measure
-    the sampling error. ``findings`` gives each threshold with its reason. If every
-    possible value is below the threshold, the status is "too few rows to tell".
+    A value is a fault if its distance from the baseline exceeds both of two tolerances:
+    a fixed negligible difference, and the sampling error for the given numbers of rows.
+    The threshold is the baseline plus or minus the larger tolerance. For correlations,
+    ``X`` and ``X_test`` are split 20 times into two samples to measure the sampling
+    error. ``findings`` gives each threshold with its reason. If every possible value is
+    below the threshold, the status is "too few rows to tell".
 
     Numeric values can be missing (NaN). Features are compared over the values that are
     not missing. For distances and for the classifier, missing values are replaced by
@@ -256,11 +256,11 @@ def compare_samples(
     classifier also detects copies of few rows. If you have enough rows, hold out some
     rows as ``X_test``.
 
-    The criteria do not detect new rows that repeat each other, changed shares of zeros
-    (both change the spread), or categories that no training row has. If real rows
-    repeat, new rows may also contain copies, as often as the real rows within the
-    sampling error. The spread of a feature is judged only if the number of rows is
-    larger than 6 times its kurtosis.
+    The criteria are not designed to detect new rows that repeat each other, changed
+    shares of zeros (although both may show in "spread"), or categories that no training
+    row has. If real rows repeat, new rows may also contain copies, as often as the real
+    rows within the sampling error. The spread of a feature is judged only if the number
+    of rows is larger than 6 times its kurtosis.
 
     Features that are constant in ``X`` keep their units in distances. With more than
     200 features, correlations are compared for a random subset of 200. With more than

@@ -1,8 +1,7 @@
 """Judge the value of a criterion by a threshold.
 
 Two samples of real rows also differ. Therefore, a threshold allows the larger of two
-differences from the baseline: a difference that is too small to matter, and the
-sampling error.
+tolerances: a fixed negligible difference from the baseline, and the sampling error.
 """
 
 from dataclasses import dataclass
