@@ -210,11 +210,11 @@ class PNLAugmenter(Augmentation):
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the categories of a column correspond
-        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
-        more), new rows satisfy this threshold; binary columns count as categories.
-        None, the default of the samplers, rounds only according to the dtypes.
+        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
+        example 0) are copied from a parent. If the categories of a column have disjoint
+        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
+        requires an age of 18 or more. Binary columns count as categories. None, the
+        default of the samplers, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -233,9 +233,9 @@ class PNLAugmenter(Augmentation):
         equalities. The search leaves out the columns with the most missing cells, and
         then the rows that still have a missing cell. If fewer rows than columns plus
         two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns that are constant, or that equal the column directly before or after the
-        summed columns. It does not search sparse rows with more than 2 ** 24 cells
-        (without empty columns).
+        columns. A sum must be constant, or equal the column directly before or after
+        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
+        cells (without empty columns).
 
     n_jobs : int, default=None
         Number of parallel jobs over blocks of rows. None means 1 unless in a
@@ -434,9 +434,8 @@ class PNLAugmenter(Augmentation):
         Raises
         ------
         ValueError
-            If a constraint is infeasible, or if totals contradict each other or the
-            rows. The message names the constraint and its range within the bounds of
-            the features.
+            If a constraint is infeasible, or if no new rows can have all totals. The
+            message names the constraint or total, and the values that are possible.
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch, report = self._rows.sample(

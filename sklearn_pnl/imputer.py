@@ -109,12 +109,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         None uses no equalities.
 
     constraints : constraint or list of them, default=None
-        Constraints on each row of a table. Observed cells are not changed to satisfy
-        them.
+        Constraints on each row of a table. Observed cells are not changed.
 
     offset : float, default=0.0
         Value that is added to every cell of a tensor before the fit and subtracted
-        after.
+        afterwards.
 
     alpha : float, default=1e-4
         Weight of the ridge penalty on the interactions. The penalty of an interaction

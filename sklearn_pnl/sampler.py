@@ -89,11 +89,11 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the categories of a column correspond
-        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
-        more), new rows satisfy this threshold; binary columns count as categories. The
-        default, None, rounds only according to the dtypes.
+        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
+        example 0) are copied from a parent. If the categories of a column have disjoint
+        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
+        requires an age of 18 or more. Binary columns count as categories. The default,
+        None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -113,9 +113,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         equalities. The search leaves out the columns with the most missing cells, and
         then the rows that still have a missing cell. If fewer rows than columns plus
         two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns that are constant, or that equal the column directly before or after the
-        summed columns. It does not search sparse rows with more than 2 ** 24 cells
-        (without empty columns). The search uses the rows of all classes.
+        columns. A sum must be constant, or equal the column directly before or after
+        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
+        cells (without empty columns). The search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class

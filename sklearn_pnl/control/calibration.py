@@ -230,8 +230,8 @@ def calibrate(
         integers such as numbers of persons, are exact if a feasible rounding is found.
         Means and other sums come close to the request, usually within the mean absolute
         value of the column. If no feasible rounding is found, the weights are
-        truncated, and a systematic sample of rows, drawn in proportion to the truncated
-        fractions, receives one more unit (truncate, replicate, sample).
+        truncated. Then a systematic sample of rows, drawn in proportion to the
+        truncated fractions, receives one more unit (truncate, replicate, sample).
         ``report.missed`` contains the remaining distances; without a report, a warning
         states the largest.
     tol : float, default=1e-9
@@ -634,10 +634,9 @@ def rake(
         :func:`sklearn_pnl.geometry.rake_array`, which accepts many tables at once, but
         no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
-        Requested sums over all other modes, by level or tuple of levels, or other
-        totals in the forms of :func:`~sklearn_pnl.control.calibrate`. The sums of
-        omitted levels are free. For an array, pass a dict from tuples of modes to
-        arrays.
+        Requested sums over all other modes, by level or tuple of levels. Other totals
+        have the forms of :func:`~sklearn_pnl.control.calibrate`. The sums of omitted
+        levels are free. For an array, pass a dict from tuples of modes to arrays.
     tol : float, default=1e-9
         Tolerance of the residual of each margin, as a share of the sum of the absolute
         cells.

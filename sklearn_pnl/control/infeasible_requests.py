@@ -166,7 +166,7 @@ def _not_found(problem, rows):
     missed = np.flatnonzero(sums.share_missed(rows) > problem.tol)
     if not len(missed) or not problem.keeps(rows).all():
         return Infeasibility(
-            "No rows were found that have all requested totals and satisfy their "
+            "No rows were found that have all requested totals and satisfy all "
             "constraints. Leave out a total, or request an interval."
         )
     used = sums.coefficients[missed[0]] != 0

@@ -508,6 +508,7 @@ def _given_equalities(equalities, table):
         k = int(np.argmax(missed))
         raise ValueError(
             f"The rows violate the equality {system.descriptions[k]!r} by up to "
-            f"{missed[k]:.1e} of the range. Correct the rows or drop the equality."
+            f"{missed[k]:.1e} of the range of the largest term. Correct the rows, or "
+            "leave out the equality."
         )
     return system

@@ -116,10 +116,10 @@ def column_total(
     Parameters
     ----------
     of : column, tuple of columns, or dict of column to float
-        A column, by name or position, requests its sum if ``equal``, ``lower`` or
-        ``upper`` is a number, and counts of its levels if it is a dict or a Series. A
-        tuple of columns requests counts of combinations of levels. A dict requests the
-        sum of ``coefficient * column``.
+        A column, by name or position. Numbers as ``equal``, ``lower`` or ``upper``
+        request the sum of the column; a dict or a Series requests counts of its levels.
+        A tuple of columns requests counts of combinations of levels. A dict requests
+        the sum of ``coefficient * column``.
     equal : float, or dict or Series of level to float, default=None
         The requested total. With levels (tuples of levels for several columns), the
         values are counts. None uses ``lower`` and ``upper``.
@@ -129,8 +129,9 @@ def column_total(
         Relative tolerance: the total may differ from ``equal`` by this share of
         ``equal``.
     mean : bool, default=False
-        If True, the values are means of numeric columns over the cells that are not
-        missing, or shares of levels in all rows, including rows with a missing cell.
+        If True, the values are means of numeric columns, or shares of levels. Means are
+        over the cells that are not missing. Shares are of all rows, including rows with
+        a missing cell.
 
     Returns
     -------

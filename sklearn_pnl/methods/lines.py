@@ -53,9 +53,10 @@ class Lines(BaseEstimator):
     This is the method for tables: :class:`PNLAugmenter` with ``method="lines"``. Each
     new row mixes a random training row and one of its nearest neighbours at a uniform
     position. Noise is then added: a normal zero-sum combination of the row and its
-    neighbours, whose covariance is ``noise ** 2`` times the covariance of the
-    differences between the row and its neighbours. The noise thus has the size and the
-    shape of the data in the neighbourhood. Rows with more than one axis are flattened.
+    neighbours. The covariance of the noise is ``noise ** 2`` times the covariance of
+    the differences between the row and its neighbours. The noise thus has the size and
+    the shape of the data in the neighbourhood. Rows with more than one axis are
+    flattened.
 
     Affine combinations of training rows satisfy all linear equalities of the training
     rows. However, bounds, rounding, binary columns and agreed cells (see

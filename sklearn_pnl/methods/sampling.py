@@ -139,7 +139,7 @@ class FittedRows:
         if not batch.numbers.shape[0]:
             raise ValueError(
                 f"{self.caller}: none of {n_samples} new rows satisfies the "
-                "constraints. Pass infeasible='raise' for the reason."
+                "constraints. Pass infeasible='raise' to see the reason."
             )
         if not reports:
             return batch, None

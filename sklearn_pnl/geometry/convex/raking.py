@@ -206,10 +206,9 @@ def _reason(q, shape, margins, row, residual, tol, max_iter):
     at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
     return (
         f"Margin {modes} must be {margins[modes][row, cell]:.10g} at {at}, but the "
-        f"raked table has {got[modes][cell]:.10g}; the error is {residual:.1e} of the "
-        f"mass > tol={tol:g}. Check that the margins agree with each other, and that "
-        "enough cells of the table are positive. Otherwise increase "
-        f"max_iter={max_iter}."
+        f"raked table has {got[modes][cell]:.10g} (relative residual {residual:.1e}, "
+        f"tol={tol:g}). Check that the margins agree with each other, and that enough "
+        f"cells of the table are positive. Otherwise increase max_iter={max_iter}."
     )
 
 

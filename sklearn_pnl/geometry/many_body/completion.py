@@ -139,9 +139,9 @@ def complete(
     Notes
     -----
     Without a ridge, the likelihood may have no maximum, for example if all observed
-    cells of a margin are 0. In its limit some observed cells are 0. Missing cells that
-    are determined by these cells only may diverge or vanish, so they are not estimable.
-    A ridge or a positive offset makes them estimable.
+    cells of a margin are 0. In the limit, some observed cells are 0. Missing cells that
+    only these cells determine can diverge or vanish, and are not estimable. A ridge or
+    a positive offset makes these cells estimable.
 
     References
     ----------
