@@ -418,6 +418,9 @@ def test_bounds_hold_or_an_error_is_raised():
     design = np.full(23, 10.0)
     with pytest.raises(CalibrationError, match="weights within bounds can only give"):
         calibrate(frame, totals, design_weights=design, bounds=(3, 38))
+    # Wider bounds do not help if no weights satisfy the total.
+    with pytest.raises(CalibrationError, match=r"to [0-9.]+\. Change the total\.$"):
+        calibrate(frame, column_total("salaire", 1e6, mean=True), bounds=(0.3, 3.8))
     weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
     assert 3 <= weights.min() and weights.max() <= 38
     assert weights.sum() == pytest.approx(230)

@@ -92,6 +92,19 @@ def test_infeasible_totals_are_rejected_by_name(totals, message):
         augmenter.sample(N, random_state=0, totals=totals)
 
 
+@pytest.mark.parametrize("wanted, nearest", [(37, [35, 40]), (203, [60])])
+def test_values_that_a_message_recommends_are_feasible(wanted, nearest):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(40), rng.choice([1.0, 6.0], 40)])
+    augmenter = PNLAugmenter().fit(X)
+    values = " and ".join(map(str, nearest))
+    with pytest.raises(ValueError, match=f"sum of x1 .* 10 new rows (are|is) {values}"):
+        augmenter.sample(10, random_state=0, totals={1: wanted})
+    for value in nearest:
+        rows = augmenter.sample(10, random_state=0, totals={1: value})
+        assert rows[:, 1].sum() == value
+
+
 def test_means_intervals_and_arrays_of_sums_are_satisfied():
     X = np.random.default_rng(0).gamma(2.0, size=(80, 3))
     X[:, 2] = X[:, 0] + X[:, 1]
