@@ -79,7 +79,7 @@ class Augmentation(ObjectsByName, BaseEstimator):
         if self.order is not None and self.method not in ("auto", "codes", "paper"):
             raise ValueError(
                 f"order={self.order!r} has no effect with method={self.method!r}. Set "
-                "it in Codes(order=...), or set method='codes'."
+                "method=Codes(order=...), or method='codes'."
             )
 
     def _read(self, X):
@@ -137,7 +137,8 @@ class Augmentation(ObjectsByName, BaseEstimator):
     def orders_(self) -> list[tuple[Any, Any]]:
         """Pairs of columns whose first column is never greater than the second.
 
-        Columns that are equal in all rows form no pair.
+        Columns that are equal in all rows form no pair. If no cell is missing, pairs
+        that follow from other pairs are left out.
         """
         check_is_fitted(self)
         return self._relations.named_orders
@@ -176,8 +177,8 @@ class PNLAugmenter(Augmentation):
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
         "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
         object to change the settings of a method; the object is cloned. "auto" is
-        "lines" for tables, also with missing cells, and "codes" for rows with more than
-        one axis.
+        "lines" for tables, and for all rows if some cells are missing. Otherwise, it is
+        "codes" for rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
@@ -209,11 +210,11 @@ class PNLAugmenter(Augmentation):
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the categories of a column correspond
-        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
-        more), new rows satisfy this threshold; binary columns count as categories.
-        None, the default of the samplers, rounds only according to the dtypes.
+        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
+        example 0) are copied from a parent. If the categories of a column have disjoint
+        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
+        requires an age of 18 or more. Binary columns count as categories. None, the
+        default of the samplers, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -229,10 +230,12 @@ class PNLAugmenter(Augmentation):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If there are fewer rows than columns plus two, or more than 1,000
-        columns, "auto" finds only sums of adjacent columns that are constant, or that
-        equal the column directly before or after the summed columns. It does not search
-        sparse rows with more than 2 ** 24 cells (without empty columns).
+        equalities. The search leaves out the columns with the most missing cells, and
+        then the rows that still have a missing cell. If fewer rows than columns plus
+        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns. A sum must be constant, or equal the column directly before or after
+        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
+        cells (without empty columns).
 
     n_jobs : int, default=None
         Number of parallel jobs over blocks of rows. None means 1 unless in a
@@ -252,7 +255,8 @@ class PNLAugmenter(Augmentation):
         Exact linear equalities that the training rows satisfy; ``print`` lists them.
 
     orders_ : list of pairs
-        Pairs of columns whose first column is never greater than the second.
+        Pairs of columns whose first column is never greater than the second. If no cell
+        is missing, pairs that follow from other pairs are left out.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.
@@ -395,18 +399,18 @@ class PNLAugmenter(Augmentation):
             that a projection changes can have more decimals than the training values.
         totals : dict, ColumnTotal, list of them or array-like, default=None
             Totals over all new rows, in the forms of
-            :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of
-            the categories of one or several columns. Use
+            :func:`~sklearn_pnl.control.calibrate`: sums of columns, and counts of the
+            categories of one or several columns. Use
             :func:`~sklearn_pnl.control.column_total` for means, tolerances and sums
             over several columns. Base rows (the training rows from which new rows
             start) are drawn with weights calibrated by minimum KL divergence. The
             sample is then projected, in chi-square distance, onto the totals and the
-            constraints of each row. Sums are satisfied to 1e-9 of their absolute terms,
-            or to the rounding of one value of a single-precision column. Counts and
-            sums of integers are exact. Counts are supported by :class:`Lines` and by
-            codes that are mixed from two rows, not by densities such as "kde". Values
-            can lose their rounding to cents if rounded values cannot have the requested
-            sums.
+            constraints of each row. Sums are satisfied to 1e-9 of the sum of their
+            absolute terms, or to the rounding of one value of a single-precision
+            column. Counts and sums of integers are exact. Counts are supported by
+            :class:`Lines` and by codes that are mixed from two rows, not by densities
+            such as "kde". Values can lose their rounding to cents if rounded values
+            cannot have the requested sums.
         infeasible : {"raise", "drop"}, default="raise"
             Action for infeasible rows: "raise" raises an error that names the
             constraint, and "drop" omits the rows. With totals, "drop" is not allowed.
@@ -430,9 +434,8 @@ class PNLAugmenter(Augmentation):
         Raises
         ------
         ValueError
-            If a constraint is infeasible, or if totals contradict each other or the
-            rows. The message names the constraint and its range within the bounds of
-            the features.
+            If a constraint is infeasible, or if no new rows can have all totals. The
+            message names the constraint or total, and the values that are possible.
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch, report = self._rows.sample(

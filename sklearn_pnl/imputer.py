@@ -86,10 +86,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         to the poset, the bottom counts as a missing cell.
 
     n_neighbors : int, default=None
-        Number of nearest training rows. Distances are Euclidean over the cells that
-        both rows have, with each column divided by its range. For a table, None is 5.
-        For tensors, the mean of the nearest rows is the reference ``r``. None uses the
-        reference 1 in all cells, and the result of a row does not depend on other rows.
+        Number of nearest training rows. None means 5 for tables, and the reference 1
+        for tensors. Distances are Euclidean over the cells that both rows have, with
+        each column divided by its range. For tensors, the mean of the nearest rows is
+        the reference ``r``. With the reference 1 in all cells, the result of a row does
+        not depend on other rows.
 
     n_candidates : int or None, default=16384
         Number of training rows to which the search for the nearest rows is limited. A
@@ -108,12 +109,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         None uses no equalities.
 
     constraints : constraint or list of them, default=None
-        Constraints on each row of a table. Observed cells are not changed to satisfy
-        them.
+        Constraints on each row of a table. Observed cells are not changed.
 
     offset : float, default=0.0
         Value that is added to every cell of a tensor before the fit and subtracted
-        after.
+        afterwards.
 
     alpha : float, default=1e-4
         Weight of the ridge penalty on the interactions. The penalty of an interaction

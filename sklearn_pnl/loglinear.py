@@ -38,7 +38,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     Let ``n`` be the sum of the rows and ``N`` its total. The model solves
 
     .. math:: q = \arg\min_q KL(n / N, q) \quad\text{subject to}\quad
-              \theta_{q/r}(x) = 0 \text{ for all } x \text{ of order} > \ell ,
+              \theta_{q/r}(x) = 0 \text{ for all } x \text{ of order} > \ell .
 
     This is the maximum-likelihood estimate, as in R's ``loglin``. The reference ``r``
     is 1 unless it is given. ``score`` returns the mean log-likelihood of held-out

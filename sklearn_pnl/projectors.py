@@ -198,9 +198,9 @@ class ManyBodyProjector(_Encoder):
     tol : float, default=1e-6
         Largest accepted difference between the expectations of a row and of its
         projection, over the base. On a device without double precision, the tolerance
-        is at least the rounding error of the device. The iteration also continues until
-        the natural parameters are determined to 0.01. A ``ConvergenceWarning`` names
-        the rows in which nearly empty cells prevent this accuracy.
+        is at least the rounding error of the device. The iteration continues until
+        theta is also accurate to 0.01. A ``ConvergenceWarning`` names the rows in which
+        nearly empty cells prevent this accuracy.
 
     max_iter : int, default=100
         Maximum number of Newton steps for one row.
@@ -471,7 +471,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     Attributes
     ----------
     projector_ : ManyBodyProjector
-        The fitted projector on the base. Its ``inverse_transform`` decodes codes to
+        The fitted projector onto the base. Its ``inverse_transform`` decodes codes to
         points of the base.
 
     codes_ : ndarray of shape (n, n_params_)

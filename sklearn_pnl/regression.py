@@ -50,14 +50,15 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     row_weights : {"uniform", "rarity"}, default="uniform"
         Relative frequencies of the training rows as base rows. A base row is the
         training row from which a new row starts. "uniform" uses all rows equally often.
-        "rarity" uses the inverse of a Gaussian kernel density of the
-        targets (in units of their standard deviations, with Scott's bandwidth), so that
-        new targets spread over their range.
+        "rarity" uses the inverse of a Gaussian kernel density of the targets, so that
+        new targets spread over their range. The density has Scott's bandwidth, in units
+        of the standard deviations of the targets.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         Method that makes new rows, as in :class:`PNLAugmenter`. "auto" adds no noise,
-        because targets get none: it is ``Lines(noise=0)`` for tables, also with missing
-        cells, and ``Codes(draws="interpolation")`` for rows with more than one axis.
+        because targets get none. It is ``Lines(noise=0)`` for tables, and for all rows
+        if some cells are missing. Otherwise, it is ``Codes(draws="interpolation")`` for
+        rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
@@ -82,18 +83,18 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         selects all columns of a data frame that are neither numeric nor times, and no
         column of an array. A new row takes all its categories from one of its parents.
         All missing values of a categorical column form one additional category. In
-        distances, two different categories count as one typical deviation of the
-        numeric columns, as in SMOTE-NC.
+        distances, two different categories are as far apart as the median standard
+        deviation of the scaled numeric columns, in the manner of SMOTE-NC.
 
     value_support : "auto" or None, default=None
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the values of a categorical or binary
-        column have separate ranges of a numeric column ("adult" from an age of 18), new
-        rows satisfy this threshold. The default, None, rounds only according to the
-        dtypes.
+        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
+        example 0) are copied from a parent. If the categories of a column have disjoint
+        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
+        requires an age of 18 or more. Binary columns count as categories. The default,
+        None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -109,10 +110,12 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If there are fewer rows than columns plus two, or more than 1,000
-        columns, "auto" finds only sums of adjacent columns that are constant, or that
-        equal the column directly before or after the summed columns. It does not search
-        sparse rows with more than 2 ** 24 cells (without empty columns).
+        equalities. The search leaves out the columns with the most missing cells, and
+        then the rows that still have a missing cell. If fewer rows than columns plus
+        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns. A sum must be constant, or equal the column directly before or after
+        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
+        cells (without empty columns).
 
     constraints : constraint, list of them or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`.
@@ -150,7 +153,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         Exact linear equalities that the training rows satisfy; ``print`` lists them.
 
     orders_ : list of pairs
-        Pairs of columns whose first column is never greater than the second.
+        Pairs of columns whose first column is never greater than the second. If no cell
+        is missing, pairs that follow from other pairs are left out.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.

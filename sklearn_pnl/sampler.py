@@ -56,8 +56,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
         "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
         object to change the settings of a method; the object is cloned. "auto" is
-        "lines" for tables, also with missing cells, and "codes" for rows with more than
-        one axis.
+        "lines" for tables, and for all rows if some cells are missing. Otherwise, it is
+        "codes" for rows with more than one axis.
 
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         If set, each row is summarised by a short vector, its code. New codes are
@@ -89,11 +89,11 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday), and copies values that many rows share
-        (atoms, for example 0) from a parent. If the categories of a column correspond
-        to disjoint ranges of a numeric column (for example, "adult" to an age of 18 or
-        more), new rows satisfy this threshold; binary columns count as categories. The
-        default, None, rounds only according to the dtypes.
+        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
+        example 0) are copied from a parent. If the categories of a column have disjoint
+        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
+        requires an age of 18 or more. Binary columns count as categories. The default,
+        None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -110,11 +110,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If there are fewer rows than columns plus two, or more than 1,000
-        columns, "auto" finds only sums of adjacent columns that are constant, or that
-        equal the column directly before or after the summed columns. It does not search
-        sparse rows with more than 2 ** 24 cells (without empty columns). The search
-        uses the rows of all classes.
+        equalities. The search leaves out the columns with the most missing cells, and
+        then the rows that still have a missing cell. If fewer rows than columns plus
+        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
+        columns. A sum must be constant, or equal the column directly before or after
+        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
+        cells (without empty columns). The search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
@@ -159,7 +160,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         ``print`` lists them.
 
     orders_ : list of pairs
-        Pairs of columns whose first column is never greater than the second.
+        Pairs of columns whose first column is never greater than the second. If no cell
+        is missing, pairs that follow from other pairs are left out.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.

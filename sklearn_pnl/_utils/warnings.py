@@ -40,16 +40,17 @@ def warn_not_identified(caller, identified):
     if len(left):
         warn_user(
             f"{caller}: the observed cells of {len(left)} of {len(identified)} rows do "
-            f"not determine a code (rows {left[:5].tolist()}). The code of the "
-            "flattest measure that fits is returned. Lower the order, or drop the rows."
+            f"not determine a code (rows {left[:5].tolist()}). The code with the "
+            "smallest variance of the log measure is returned. Lower the order, or "
+            "drop the rows."
         )
 
 
 def warn_single_row(data_name):
     """Warn that all new rows are copies, because the training data has one row."""
     warn_user(
-        f"{data_name} has only 1 row, and all new rows are copies of this row. "
-        "Other new rows require more rows."
+        f"{data_name} has only 1 row, and all new rows are copies of this row. Add "
+        "training rows to get new rows that differ."
     )
 
 

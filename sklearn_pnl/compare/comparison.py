@@ -178,12 +178,13 @@ def compare_samples(
       separates new rows from the rows of ``X_test``. Without ``X_test``, the classifier
       separates new rows from the training rows, which is more lenient.
 
-    A value is a fault if its distance from the baseline exceeds two differences: a
-    difference that is too small to matter, and the sampling error for the given numbers
-    of rows. The threshold is the baseline plus or minus the larger difference. For
-    correlations, ``X`` and ``X_test`` are split 20 times into two samples to measure
-    the sampling error. ``findings`` gives each threshold with its reason. If every
-    possible value is below the threshold, the status is "too few rows to tell".
+    A value is a fault if its distance from the baseline exceeds both of two tolerances:
+    a fixed negligible difference, and the sampling error for the given numbers of rows.
+    The threshold is the baseline plus or minus the larger tolerance. For correlations,
+    the sampling error is measured on 20 random splits of ``X`` and ``X_test``, and the
+    threshold is the root of the sum of the squares of both. ``findings`` gives each
+    threshold with its reason. If every possible value is below the threshold, the
+    status is "too few rows to tell".
 
     Numeric values can be missing (NaN). Features are compared over the values that are
     not missing. For distances and for the classifier, missing values are replaced by
@@ -229,9 +230,9 @@ def compare_samples(
     Raises
     ------
     ValueError
-        If a sample contains infinity, if shapes or columns of the samples differ, if
-        there are fewer than 2 training rows or no new or test rows, or if a value, in
-        training standard deviations, overflows single precision.
+        If a sample contains infinity, if shapes or columns of the samples differ, or if
+        there are fewer than 2 training rows, or no new or test rows. The error is also
+        raised if a value in training standard deviations overflows single precision.
 
     Warns
     -----
@@ -247,7 +248,7 @@ def compare_samples(
     -----
     Without ``X_test``, "detection" does not find copies. New rows lie near the training
     rows from which they were made. With plain folds, a new row and its training row
-    could be in different folds, the classifier would mistake training rows for new
+    could be in different folds. The classifier would then mistake training rows for new
     rows, and copies would have an AUC near 0. Therefore, each row is kept in the same
     fold as its nearest row. The groups are the connected components of the graph of
     nearest neighbours among the distinct rows of both kinds. The groups do not depend
@@ -256,11 +257,11 @@ def compare_samples(
     classifier also detects copies of few rows. If you have enough rows, hold out some
     rows as ``X_test``.
 
-    The criteria do not detect new rows that repeat each other, changed shares of zeros
-    (both change the spread), or categories that no training row has. If real rows
-    repeat, new rows may also contain copies, as often as the real rows within the
-    sampling error. The spread of a feature is judged only if the number of rows is
-    larger than 6 times its kurtosis.
+    The criteria are not designed to detect new rows that repeat each other, changed
+    shares of zeros (although both may show in "spread"), or categories that no training
+    row has. If real rows repeat, new rows may also contain copies, as often as the real
+    rows within the sampling error. The spread of a feature is judged only if the number
+    of rows is larger than 6 times its kurtosis.
 
     Features that are constant in ``X`` keep their units in distances. With more than
     200 features, correlations are compared for a random subset of 200. With more than

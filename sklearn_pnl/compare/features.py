@@ -90,7 +90,7 @@ def judge_features(comparison, X, X_new, n_numbers):
     """Return the findings on ranges, location and spread.
 
     A finding reports the feature with the largest distance from the baseline, in units
-    of the slack. The slack is the larger of a difference that does not matter and the
+    of the slack. The slack is the larger of a fixed negligible difference and the
     sampling error.
     """
     n, n_new = (np.isfinite(rows).sum(axis=0) for rows in (X, X_new))
@@ -118,7 +118,7 @@ def judge_features(comparison, X, X_new, n_numbers):
             comparison.outside_range,
             share,
             np.fmax(0.05, chance) - share,
-            "share of values outside the training range; 0.05 does not matter",
+            "share of values outside the training range; up to 0.05 is negligible",
             both=False,
         ),
         _judge_worst(
@@ -128,7 +128,8 @@ def judge_features(comparison, X, X_new, n_numbers):
             comparison.mean_difference,
             0.0,
             moved,
-            "difference of means, in training standard deviations; 0.2 does not matter",
+            "difference of means, in training standard deviations; up to 0.2 is "
+            "negligible",
         ),
         _judge_worst(
             names,
@@ -138,7 +139,7 @@ def judge_features(comparison, X, X_new, n_numbers):
             1.0,
             spread,
             "ratio of standard deviations, for features with more rows than 6 times "
-            "the kurtosis; a ratio of 0.8 to 1.25 does not matter",
+            "the kurtosis; a ratio of 0.8 to 1.25 is fine",
         ),
     ]
 
@@ -232,7 +233,10 @@ def baseline_change(real, n_train, n_new, features, max_samples, rng):
 
 def judge_correlations(difference, baseline):
     """Judge the root mean square change of correlations."""
-    reason = "root mean square change of the correlations; 0.05 more does not matter"
+    reason = (
+        "root mean square change of the correlations; the threshold is "
+        "sqrt(0.05**2 + (1.2 * baseline)**2)"
+    )
     change = _root_mean_square(difference)
     if baseline is None or np.isnan(change + baseline):
         status = TOO_FEW if baseline is None else NOTHING

@@ -1,8 +1,7 @@
 """Judge the value of a criterion by a threshold.
 
 Two samples of real rows also differ. Therefore, a threshold allows the larger of two
-differences from the baseline: a difference that is too small to matter, and the
-sampling error.
+tolerances: a fixed negligible difference from the baseline, and the sampling error.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ LEVEL = 0.01
 # independent: for 600 pairs of samples of real rows, the standard deviation of the area
 # under the ROC curve was 1.2 to 1.5 times as large. Three such deviations are about 4.
 _ERRORS = 4
-# Difference of an area under the ROC curve from 0.5 that does not matter. On 4,000 rows
+# Negligible difference of an area under the ROC curve from 0.5. On 4,000 rows
 # with 20 Gaussian features, extra trees had an area of 0.51 if one feature was shifted
 # by 0.2 standard deviations, 0.58 and 0.73 if standard deviations were smaller by 10%
 # and 20%, 0.65 for rows of SMOTE, and 0.94 for shuffled columns.

@@ -1,16 +1,16 @@
 """Relations between columns, constraints and totals: what new rows must satisfy.
 
-This folder is the tool box for totals, and the public door to it. Read the modules in
-this order. ``column_values`` and ``value_support`` describe single columns, and
-``relations`` finds what the columns of the training rows satisfy (``equalities``).
-``constraints`` and ``totals`` read what a user requests. A ``feasible_set`` holds the
-relations and the constraints, and ``implied_equalities`` those of rows with missing
-cells. ``projection`` moves single rows into the set,
-``sum_projection`` moves sets of rows to totals, ``rounding`` rounds values, and
-``audit`` checks the result. ``infeasible_requests`` explains what cannot be satisfied.
-``base_rows`` chooses training rows near the constraints
-and totals. ``adjust`` applies the projections to given rows. ``calibrate`` and
-``rake`` compute ``weights`` and tables that have given totals.
+This package contains the tools for constraints and totals; its ``__all__`` is the
+public interface. Read the modules in this order. ``column_values`` and
+``value_support`` describe single columns. ``relations`` and ``equalities`` find the
+relations that the training rows satisfy. ``constraints`` and ``totals`` read the
+requests of a user. A ``feasible_set`` combines relations and constraints, and
+``implied_equalities`` derives the equalities of rows with missing cells. ``projection``
+moves single rows into the set, ``sum_projection`` moves sets of rows to totals,
+``rounding`` rounds values, and ``audit`` checks the result. ``infeasible_requests``
+explains requests that cannot be satisfied. ``base_rows`` chooses training rows near the
+constraints and totals. ``adjust`` applies the projections to given rows. ``calibrate``
+and ``rake`` compute ``weights`` and tables that have given totals.
 """
 
 from .adjusting import adjust

@@ -74,7 +74,7 @@ def adjust(
         :class:`ColumnConstraint` with an array gives each row a different bound.
     totals : dict, ColumnTotal, list of them or array-like, default=None
         Sums and means of columns over all rows, in the forms of
-        :meth:`PNLAugmenter.sample`. Counts of levels are an error, because categories
+        :meth:`PNLAugmenter.sample`. Counts of levels raise an error, because categories
         do not change.
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that the rows satisfy. "auto" searches for
@@ -160,8 +160,8 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         used = "only sums of neighbouring columns" if len(kept) else "no equalities"
         warn_user(
             f"X has {n} row{'' if n == 1 else 's'} and {d} columns, too few rows to "
-            f"tell equalities from chance; adjust uses {used}. Pass equalities=, "
-            "or None."
+            f"tell equalities from chance; adjust uses {used}. Pass the equalities in "
+            "equalities=, or set equalities=None."
         )
     least, most = numbers.min(axis=0), numbers.max(axis=0)
     room = np.inf if extrapolation is None else extrapolation * (most - least)

@@ -28,7 +28,13 @@ from ..geometry import Raking, RakingError, rake_array
 from ..geometry.convex.integers import integers_near
 from ..geometry.convex.reach import box_reach, span
 from .constraints import LinearConstraints, stack_terms
-from .totals import as_totals, check_level_sum, read_counts, read_sum
+from .totals import (
+    as_totals,
+    check_level_sum,
+    columns_shown,
+    read_counts,
+    read_sum,
+)
 from .weights import _TINY, effective_size, nearest_weights
 
 # Rounding in double precision can change a total by this share.
@@ -59,8 +65,8 @@ class CalibrationError(ValueError):
     >>> try:
     ...     calibrate([[1.0], [2.0]], [7.0], bounds=(0.5, 2.0))
     ... except ValueError as error:
-    ...     print(error)
-    the sum of 0 must be 7; within the bounds of the weights it reaches 1.5 to 6.
+    ...     print(str(error).split(". ")[0])
+    the sum of x0 must be 7, but weights within bounds can only give 1.5 to 6
     """
 
     def __init__(self, message: str, report: CalibrationReport) -> None:
@@ -194,7 +200,7 @@ def calibrate(
     The weights ``w`` minimise ``KL(w, design_weights)`` subject to
 
     .. math:: l \le \sum_i w_i x_i \le u, \qquad
-              low \cdot d_i \le w_i \le high \cdot d_i ,
+              low \cdot d_i \le w_i \le high \cdot d_i .
 
     In survey statistics, this problem is called calibration, or raking if the totals
     are counts. The solution is ``w_i = d_i exp(x_i y)``, clipped to the bounds.
@@ -224,8 +230,8 @@ def calibrate(
         integers such as numbers of persons, are exact if a feasible rounding is found.
         Means and other sums come close to the request, usually within the mean absolute
         value of the column. If no feasible rounding is found, the weights are
-        truncated, and a systematic sample of rows, drawn in proportion to the truncated
-        fractions, receives one more unit (truncate, replicate, sample).
+        truncated. Then a systematic sample of rows, drawn in proportion to the
+        truncated fractions, receives one more unit (truncate, replicate, sample).
         ``report.missed`` contains the remaining distances; without a report, a warning
         states the largest.
     tol : float, default=1e-9
@@ -293,7 +299,7 @@ def calibrate(
     floor, ceiling = _limits_of_weights(bounds, design)
     system = _RowTotals.read(totals, columns, design)
     weights, n_iter, reasons = system.solve(
-        design, floor, ceiling, tol, max_iter, "the bounds of the weights"
+        design, floor, ceiling, tol, max_iter, "weights"
     )
     if integer and not reasons:
         weights = _round_weights(system, weights, floor, ceiling)
@@ -406,8 +412,11 @@ class _RowTotals(LinearConstraints):
         row = self.coefficients[[k]]
         return (row.toarray() if issparse(row) else row)[0]
 
-    def solve(self, design, floor, ceiling, tol, max_iter, ranges):
-        """Return the nearest weights, the Newton steps, and the reasons of failure."""
+    def solve(self, design, floor, ceiling, tol, max_iter, noun):
+        """Return the nearest weights, the Newton steps, and the reasons of failure.
+
+        The messages call the result ``noun``: "weights", or "cells" of a table.
+        """
         reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
         for k in np.flatnonzero(self.is_mean):
             # The range holds for all non-negative weights, and ignores the bounds.
@@ -418,8 +427,7 @@ class _RowTotals(LinearConstraints):
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
         if beyond.any():
             reasons = (
-                f"{self.requirement(k)}; within {ranges} it reaches "
-                f"{span(least[k], most[k], 7)}."
+                self._beyond(k, span(least[k], most[k], 7), floor, ceiling, noun)
                 for k in np.flatnonzero(beyond)
             )
             return np.clip(design, floor, ceiling), 0, tuple(reasons)
@@ -430,13 +438,36 @@ class _RowTotals(LinearConstraints):
         k = int(residual.argmax())
         if residual[k] <= max(tol, 1e-14):
             return weights, n_iter, ()
+        bounds = _is_bounded(floor, ceiling)
         reason = (
-            f"{self.requirement(k)}; with the other totals, the weights after {n_iter} "
-            f"steps give {self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
-            f"tol={tol:g} of its terms. Remove a total that contradicts the others, or "
-            "pass tolerances (column_total(..., rtol=)), or increase max_iter or tol."
+            f"{self.requirement(k)}, but the {noun} after {n_iter} steps give "
+            f"{self.values(weights)[k]:.10g} (relative residual {residual[k]:.1e}, "
+            f"tol={tol:g}). The totals probably contradict each other"
+            f"{' or the bounds' if bounds else ''}: remove a total, "
+            f"{'widen bounds, ' if bounds else ''}or allow an interval "
+            "(column_total(..., rtol=)). Otherwise increase max_iter."
         )
         return weights, n_iter, (reason,)
+
+    def _beyond(self, k, reach, floor, ceiling, noun):
+        """Explain why total ``k`` lies outside the range ``reach`` of its values."""
+        limit, remedy = "non-negative weights", ""
+        if noun == "cells":
+            limit, remedy = "the cells of the table", ", or the table"
+            reach += ", because cells keep their signs and zeros stay 0"
+        elif _is_bounded(floor, ceiling) and not self.is_mean[k]:
+            limit, remedy = "weights within bounds", ", or widen bounds"
+        elif not ceiling.all():
+            limit += " of rows with a positive design weight"
+        return (
+            f"{self.requirement(k)}, but {limit} can only give {reach}. Change the "
+            f"total{remedy}."
+        )
+
+
+def _is_bounded(floor, ceiling):
+    """Check whether weights have other bounds than 0 and infinity."""
+    return bool(floor.any() or np.isfinite(ceiling[ceiling > 0]).any())
 
 
 def _read_total(columns, total, design):
@@ -446,13 +477,14 @@ def _read_total(columns, total, design):
     counts, codes = read_counts(columns, total)
     rest = np.flatnonzero((codes < 0) & (design > 0))
     # Shares that sum to 1 leave no weight for rows with other levels.
-    check_level_sum(total, counts, len(rest), 1.0 if total.mean else None)
+    full = 1.0 if total.mean else None
+    check_level_sum(total, counts, len(rest), full, columns.names)
     least = counts.lower.sum()
     if total.mean and least >= 1 - _ROUNDING and len(rest):
         raise ValueError(
-            f"The shares of the levels of {total.of!r} sum to {least:.6g}, which "
-            f"leaves nothing for {len(rest)} rows with other levels; the first is row "
-            f"{rest[0]}. Remove the rows, or reduce the sum of the shares."
+            f"The shares of the levels of {columns_shown(total, columns.names)} sum "
+            f"to {least:.6g}, which leaves nothing for {len(rest)} rows with other "
+            f"levels; the first is row {rest[0]}. Remove these rows, or reduce shares."
         )
     return counts
 
@@ -602,10 +634,9 @@ def rake(
         :func:`sklearn_pnl.geometry.rake_array`, which accepts many tables at once, but
         no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
-        Requested sums over all other modes, by level or tuple of levels, or other
-        totals in the forms of :func:`~sklearn_pnl.control.calibrate`. The sums of
-        omitted levels are free. For an array, pass a dict from tuples of modes to
-        arrays.
+        Requested sums over all other modes, by level or tuple of levels. Other totals
+        have the forms of :func:`~sklearn_pnl.control.calibrate`. The sums of omitted
+        levels are free. For an array, pass a dict from tuples of modes to arrays.
     tol : float, default=1e-9
         Tolerance of the residual of each margin, as a share of the sum of the absolute
         cells.
@@ -673,7 +704,7 @@ def rake(
     system = replace(system, coefficients=stack_terms([system.coefficients * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = system.solve(
-        sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
+        sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "cells"
     )
     raked = type(table)(signs * sizes, index=table.index, name=table.name)
     result = Raking(

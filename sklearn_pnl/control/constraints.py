@@ -419,10 +419,10 @@ def read_constraints(constraints, table, n_rows=None):
         label = f"Constraint {k}"
         a, lower, upper = _as_arrays(one, label, table)
         for j in np.intersect1d(np.flatnonzero(a.any(axis=0)), table.categorical):
+            column = f"x{j}" if table.names is None else table.names[j]
             raise ValueError(
-                f"Column {j if table.names is None else table.names[j]!r} holds "
-                "categories, which cannot be constrained or summed. Request counts by "
-                "level, totals={column: {level: count}}."
+                f"Column {column!r} contains categories, which cannot be constrained "
+                "or summed. Request counts: totals={column: {level: count}}."
             )
         a = a[:, table.columns]
         used = np.flatnonzero(a.any(axis=0))

@@ -301,7 +301,8 @@ def unexplained_if_independent(rows, sample, columns, precision):
         cells = some_columns(rows[sample[block]], columns)
         with np.errstate(over="ignore", invalid="ignore"):
             if center is None:
-                center = cells.mean(axis=0, dtype=float).astype(cells.dtype)
+                kind = np.result_type(cells, np.float32)
+                center = cells.mean(axis=0, dtype=float).astype(kind)
                 unit = cells.std(axis=0).astype(np.float32)
                 unit[unit == 0] = 1.0
             cells = (cells - center).astype(np.float32, copy=False)

@@ -77,7 +77,8 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
         k = int(np.argmax(missed / system.scale))
         return Infeasibility(
             f"{problem}the best row that was found misses {system.descriptions[k]} by "
-            f"{missed[k]:.3g}. Leave this constraint out, or widen it.{advice}",
+            f"{missed[k]:.3g}. Leave out this constraint, or allow an "
+            f"interval.{advice}",
             number,
         )
     k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
@@ -92,11 +93,11 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     remedy = f"Request {text}" if k in requested else "Widen the bounds"
     if any(j in requested for j in others):
         remedy += ", or leave out one of the constraints"
+    reached = conflict.statement(f"{'integers' if integers else 'rows'} {limits}")
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
-        f"but {'integers' if integers else 'rows'} {limits} can only have {conflict}: "
-        f"a miss of at least {np.abs(system.missing(found)[k]):.6g}. {remedy}."
-        f"{advice}",
+        f"but {reached}: a miss of at least "
+        f"{np.abs(system.missing(found)[k]):.6g}. {remedy}.{advice}",
         number,
     )
 
@@ -153,8 +154,9 @@ def explain_infeasible_totals(problem, rows):
     bound = (sums.upper if is_above else sums.lower)[k]
     found, text = conflict.request(bound, 0.1 * problem.tol * abs(bound))
     return Infeasibility(
-        f"The requested {_requested(sums, k)}, but {len(rows)} rows {limits} can "
-        f"only reach {conflict}. Request {text}{_interval(sums, {k: found})}."
+        f"The requested {_requested(sums, k)}, but "
+        f"{conflict.statement(f'{len(rows)} rows {limits}', 'reach')}. Request "
+        f"{text}{_interval(sums, {k: found})}."
     )
 
 
@@ -164,7 +166,7 @@ def _not_found(problem, rows):
     missed = np.flatnonzero(sums.share_missed(rows) > problem.tol)
     if not len(missed) or not problem.keeps(rows).all():
         return Infeasibility(
-            "No rows were found that have all requested totals and satisfy their "
+            "No rows were found that have all requested totals and satisfy all "
             "constraints. Leave out a total, or request an interval."
         )
     used = sums.coefficients[missed[0]] != 0

@@ -414,15 +414,18 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
     New rows of :class:`~sklearn_pnl.PNLSampler` satisfy the same equalities. A column
     is in an equality if the other columns determine its values up to 1e-9 of its range.
-    The search requires at least two more rows than columns, and at most 1,000 columns.
-    In all other tables, it finds only sums of adjacent columns that are constant, or
-    that equal the column directly before or after the summed columns.
+    The search requires at least two more rows than columns, and at most 1,000 columns
+    (constant columns do not count). In other tables, it finds only sums of adjacent
+    columns that are constant, or that equal the column directly before or after the
+    summed columns. Sparse tables with more than 2 ** 24 cells (without empty columns)
+    are not searched.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, *shape)
-        Rows. The search ignores categorical columns. For missing values, it ignores
-        columns with the most missing cells, and then the rows with a missing cell.
+        Rows. The search ignores categorical columns. If cells are missing, the search
+        leaves out the columns with the most missing cells, and then the rows that still
+        have a missing cell.
 
     Returns
     -------
@@ -505,6 +508,7 @@ def _given_equalities(equalities, table):
         k = int(np.argmax(missed))
         raise ValueError(
             f"The rows violate the equality {system.descriptions[k]!r} by up to "
-            f"{missed[k]:.1e} of the range. Correct the rows or drop the equality."
+            f"{missed[k]:.1e} of the range of the largest term. Correct the rows, or "
+            "leave out the equality."
         )
     return system

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from .._utils.masked import check_plain, is_missing
 from ..frames.containers import column_of, columns_of
-from ..geometry.convex.reach import span
+from ..geometry.convex.reach import nearest_values, span
 from .constraints import (
     ALMOST,
     TOL,
@@ -82,10 +82,24 @@ class ColumnTotal:
         is_several = isinstance(self.of, tuple) and self.of not in (names or ())
         return self.of if is_several else (self.of,)
 
-    @property
-    def name(self) -> str:
-        """The name of a sum or mean in messages and reports."""
-        return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
+
+def columns_shown(total, names):
+    """Format the columns of a total for messages and reports.
+
+    Positions in an array, which has no ``names``, are written as in constraints: x0.
+    """
+    if names is not None:
+        return repr(total.of)
+    if total.by_level and isinstance(total.of, tuple):
+        return f"({', '.join(f'x{key}' for key in total.of)})"
+    if isinstance(total.of, dict):
+        return f"{{{', '.join(f'x{key}: {a!r}' for key, a in total.of.items())}}}"
+    return f"x{total.of}"
+
+
+def sum_name(total, names):
+    """Return the name of a sum or mean in messages and reports."""
+    return f"the {'mean' if total.mean else 'sum'} of {columns_shown(total, names)}"
 
 
 def column_total(
@@ -102,10 +116,10 @@ def column_total(
     Parameters
     ----------
     of : column, tuple of columns, or dict of column to float
-        A column, by name or position, requests its sum if ``equal``, ``lower`` or
-        ``upper`` is a number, and counts of its levels if it is a dict or a Series. A
-        tuple of columns requests counts of combinations of levels. A dict requests the
-        sum of ``coefficient * column``.
+        A column, by name or position. Numbers as ``equal``, ``lower`` or ``upper``
+        request the sum of the column; a dict or a Series requests counts of its levels.
+        A tuple of columns requests counts of combinations of levels. A dict requests
+        the sum of ``coefficient * column``.
     equal : float, or dict or Series of level to float, default=None
         The requested total. With levels (tuples of levels for several columns), the
         values are counts. None uses ``lower`` and ``upper``.
@@ -115,8 +129,9 @@ def column_total(
         Relative tolerance: the total may differ from ``equal`` by this share of
         ``equal``.
     mean : bool, default=False
-        If True, the values are means of numeric columns over the cells that are not
-        missing, or shares of levels in all rows, including rows with a missing cell.
+        If True, the values are means of numeric columns, or shares of levels. Means are
+        over the cells that are not missing. Shares are of all rows, including rows with
+        a missing cell.
 
     Returns
     -------
@@ -145,7 +160,7 @@ def column_total(
         rtol = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
         raise ValueError(
-            f"The total of {of!r} has both equal= and lower= or upper=. Give "
+            f"column_total({of!r}, ...) got both equal= and lower= or upper=. Pass "
             "either equal, or lower and upper."
         )
     else:
@@ -180,8 +195,8 @@ def column_total(
     is_open = not pairs or (pairs == [(-np.inf, np.inf)] and not by_level)
     if is_open or any(not low <= high or np.inf in (low, -high) for low, high in pairs):
         raise ValueError(
-            f"The total of {of!r} must have a nonempty interval; got {bounds[0]} to "
-            f"{bounds[1]}. Give equal, or lower <= upper."
+            f"The total for {of!r} must be a nonempty interval; got {bounds[0]} to "
+            f"{bounds[1]}. Pass equal, or lower <= upper."
         )
     return ColumnTotal(of, *bounds, bool(mean))
 
@@ -205,7 +220,7 @@ def _read_bounds(of, bounds, rtol):
         return widened(bounds)
     except (TypeError, ValueError):
         raise ValueError(
-            f"The total of {of!r} must be a number, or a dict or Series of level to "
+            f"The total for {of!r} must be a number, or a dict or Series of level to "
             f"number; got {bounds!r}. Convert times to numbers, for example days."
         ) from None
 
@@ -303,7 +318,8 @@ def read_sum(columns, total):
         terms += weight * values.astype(np.float64)
     terms = csr_array(terms) if columns.is_sparse else terms
     bounds = [total.lower], [total.upper]
-    return LinearConstraints(terms, *bounds, (), labels=(total.name,))
+    labels = (sum_name(total, columns.names),)
+    return LinearConstraints(terms, *bounds, (), labels=labels)
 
 
 def _levels(columns, key):
@@ -353,12 +369,14 @@ def read_counts(columns, total, n=None):
             )
         if any(map(is_missing, level)):
             raise ValueError(
-                f"The totals of {total.of!r} contain the level {level!r}, but a "
-                "missing cell has no level. Leave out this level, so the number of "
-                "rows without a value is free; or fill the cells with another level."
+                f"The totals of {columns_shown(total, columns.names)} contain the "
+                f"level {level!r}, but a missing cell has no level. Leave out this "
+                "level, so that the number of rows without a value is free, or fill "
+                "the cells with another level."
             )
     pairs = [zip(key, level, strict=True) for level in levels]
-    names = [", ".join(f"{k}={v!r}" for k, v in pair) for pair in pairs]
+    sign = "x" if columns.names is None else ""
+    names = [", ".join(f"{sign}{k}={v!r}" for k, v in pair) for pair in pairs]
     values = [_levels(columns, name) for name in key]
     place = {x: k for k, x in enumerate(levels)}
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
@@ -384,7 +402,7 @@ def read_counts(columns, total, n=None):
     return LinearConstraints(has, lower, upper, (), labels=labels), codes
 
 
-def check_level_sum(total, counts, n_others, full):
+def check_level_sum(total, counts, n_others, full, names):
     """Check that counts can sum to the number of rows, or shares to 1.
 
     Parameters
@@ -396,6 +414,8 @@ def check_level_sum(total, counts, n_others, full):
         Number of training rows with another level or without a value.
     full : float or None
         Number of rows, or 1 for shares; None if the sum is free.
+    names : list or None
+        Names of the columns.
     """
     if full is None:
         return
@@ -404,7 +424,7 @@ def check_level_sum(total, counts, n_others, full):
     what, rows = "counts", f"there are {full:.10g} new rows"
     if total.mean:
         what, rows, unit = "shares", "all shares together are 1", full
-    sums = f"The {what} of the levels of {total.of!r} sum to"
+    sums = f"The {what} of the levels of {columns_shown(total, names)} sum to"
     if least > full + room:
         raise ValueError(
             f"{sums} {least / unit:.10g}, but {rows}: they must sum to "
@@ -473,40 +493,42 @@ class Totals:
             places = np.flatnonzero(np.isin(table.columns, given))
             if not total.by_level and table.times[places].any():
                 raise ValueError(
-                    f"Times have no unit for {total.name}. Convert the times to "
-                    "numbers, for example days."
+                    f"totals cannot contain {sum_name(total, table.names)}, because "
+                    "times have no unit. Convert times to numbers, for example days."
                 )
             if not total.by_level:
                 counted_sum = None
                 if discrete[places].all():
                     a = _coefficients([total], table)[0, places]
-                    counted_sum = _as_count(numbers[:, places] @ a, total, n)
+                    values = numbers[:, places] @ a
+                    counted_sum = _as_count(values, total, n, table.names)
                 if counted_sum is None:
                     sums.append(total)
                     continue
                 part, code = counted_sum
                 counts.append(part)
                 codes.append(code)
-                counted.append(repr(total.of))
+                counted.append(columns_shown(total, table.names))
                 continue
             if columns is None:
                 columns = columns_of(table.like(numbers.copy(), np.arange(m)))
             part, code = _integer_counts(columns, total, n)
-            check_level_sum(total, part, np.count_nonzero(code < 0), n)
+            n_others = np.count_nonzero(code < 0)
+            check_level_sum(total, part, n_others, n, table.names)
             counts.append(part)
             codes.append(code)
-            counted.append(repr(total.of))
+            counted.append(columns_shown(total, table.names))
             if not discrete[places].all():
                 raise ValueError(
-                    f"New rows can have new values of {counted[-1]}, so that totals "
-                    "cannot count its values. Add the column to categorical_features."
+                    f"totals cannot count the values of {counted[-1]}, because new "
+                    "rows can have new values. Add the column to categorical_features."
                 )
         a = _coefficients(sums, table)
         is_mean = np.array([total.mean for total in sums], bool)[:, None]
         bounds = (
             np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
         )
-        names = tuple(total.name for total in sums)
+        names = tuple(sum_name(total, table.names) for total in sums)
         of_all = Sums(a, *bounds, table.feature_names, labels=names)
         counts = counts[0].stack(*counts[1:])
         return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
@@ -569,15 +591,17 @@ def _integer_counts(columns, total, n):
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     if (lower > upper).any():
         k = int(np.argmax(lower > upper))
+        request = "one of these counts, a share (column_total(..., mean=True))"
+        if total.mean:
+            request = "the share of one of these counts"
         raise ValueError(
-            f"{counts.requirement(k)}, which contains no integer from 0 to {n}. "
-            "Request a number of rows, a tolerance, column_total(..., rtol=), or "
-            "shares, column_total(..., mean=True)."
+            f"{counts.requirement(k)}, but counts of {n} new rows are integers from 0 "
+            f"to {n}. Request {request}, or an interval (column_total(..., rtol=))."
         )
     return replace(counts, lower=lower, upper=upper), codes
 
 
-def _as_count(values, total, n):
+def _as_count(values, total, n, names):
     """Return the sum of discrete values (m,) as a sum over the base rows, and codes.
 
     Return None if missing values make the mean depend on the rows, or if all values are
@@ -586,6 +610,7 @@ def _as_count(values, total, n):
     is_missing, levels = np.isnan(values), np.unique(values[~np.isnan(values)])
     if len(levels) < 2 or (total.mean and is_missing.any()):
         return None
+    name = sum_name(total, names)
     bounds = np.array([total.lower, total.upper]) * (n if total.mean else 1)
     # Sums of integers, or of two different values, are on a grid.
     start, step = 0.0, float(not (levels % 1).any())
@@ -596,13 +621,17 @@ def _as_count(values, total, n):
         least, most = np.ceil(least - ALMOST), np.floor(most + ALMOST)
         if least > most:
             near = start + step * np.array([most, least])
+            # Cells that are missing add 0 to a sum.
+            low, high = (n * bound for bound in (np.nanmin(values), np.nanmax(values)))
+            low, high = (min(low, 0), max(high, 0)) if is_missing.any() else (low, high)
+            near = np.unique(np.clip(near, low, high) / (n if total.mean else 1))
+            advice = "one of these values" if len(near) > 1 else "this value"
             raise ValueError(
-                f"{total.name} must be {span(total.lower, total.upper)}, but "
-                f"{n} new rows can have {span(*near / (n if total.mean else 1))} and "
-                "no value in between. Request one of these two, or an interval that "
-                "contains one: column_total(..., lower=, upper=)."
+                f"{name} must be {span(total.lower, total.upper)}, but the "
+                f"{nearest_values(f'{n} new rows', near)}. Request {advice}, or an "
+                "interval that contains it: column_total(..., lower=, upper=)."
             )
         bounds = start + step * np.array([least, most])
     values = np.where(is_missing, 0.0, values)
-    row = LinearConstraints(values[None], *bounds[:, None], (), labels=(total.name,))
+    row = LinearConstraints(values[None], *bounds[:, None], (), labels=(name,))
     return row, np.unique(values, return_inverse=True)[1].reshape(-1)

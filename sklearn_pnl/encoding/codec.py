@@ -3,8 +3,8 @@
 Only this module defines codes. A *row* has one non-negative value for each element of
 the poset. If a bottom was added to the poset, its value is the mean of the row. The
 *measure* of a row is ``row + offset``, and the *mass* is the sum of the measure.
-*Coordinates* are the natural parameters of the projection of the measure on the base. A
-*code* contains the free coordinates: all of them if the code contains the mass, and
+*Coordinates* are the natural parameters of the projection of the measure onto the base.
+A *code* contains the free coordinates: all of them if the code contains the mass, and
 otherwise all but the coordinate of the bottom, which normalisation determines.
 """
 
@@ -380,7 +380,7 @@ class Codec:
         )
 
     def _encode_one_body(self, rows, divergence):
-        """Project on the base of order 1 (w = Proj_B(p), B = M_1).
+        """Project onto the base of order 1 (w = Proj_B(p), B = M_1).
 
         The projection is the product of the marginals, which is not computed.
         """

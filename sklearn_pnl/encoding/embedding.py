@@ -196,7 +196,7 @@ class Embedding:
         lost = (high > low) & (high + offset == low + offset)
         for j in np.flatnonzero(lost)[:1].tolist():
             raise ValueError(
-                f"Column {j if names is None else names[j]!r} has the range "
+                f"Column {int(j) if names is None else names[j]!r} has the range "
                 f"{high[j] - low[j]:.3g} after the embedding, which is lost to "
                 f"rounding when offset={offset:g} is added. Use embedding='minmax' or "
                 "a smaller offset."

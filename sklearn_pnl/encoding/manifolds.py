@@ -111,7 +111,7 @@ class LocalManifold(BaseEstimator):
 
 
 class FiberManifold(LocalManifold):
-    """Decode to the row with the expectations of the code that is nearest to near rows.
+    """Decode to the row nearest to near rows, given the expectations of the code.
 
     The decoded row minimises the KL divergence to the mean of the near rows, subject to
     the expectations (marginals) of the code up to the local order. With the default

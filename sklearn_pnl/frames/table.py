@@ -500,9 +500,9 @@ def warn_extreme_values(table, least, most):
         end = "largest" if most[j] - third[i] > first[i] - least[j] else "smallest"
         warn_user(
             f"The {end} value in column {table.column_names[j]!r} is more than a "
-            "billion interquartile ranges away from most values, whose differences are "
-            "lost to rounding. Replace codes for missing values by NaN, or drop the "
-            "rows."
+            "billion interquartile ranges away from most values. Differences between "
+            "these values are lost to rounding. Replace codes for missing values by "
+            "NaN, or drop the rows."
         )
 
 

@@ -14,7 +14,7 @@ literature that it implements:
 ``many_body``
     Projections in mixed coordinates on tensors and any poset, and missing cells.
 ``convex``
-    Projections on linear constraints and on margins, and Newton's method.
+    Projections onto linear constraints and onto margins, and Newton's method.
 ``contingency``
     Goodness of fit of log-linear models of counts.
 
@@ -45,9 +45,9 @@ Arrays
     ``(I_1, .., I_d)`` for a tensor.
 Divergence
     ``kl_divergence(p, q) = sum p log(p / q) - sum p + sum q``.
-m-projection of p on an e-flat set
+m-projection of p onto an e-flat set
     Minimises ``KL(p, q)`` over ``q``; it preserves eta of ``p`` where theta is free.
-e-projection of r on an m-flat set
+e-projection of r onto an m-flat set
     Minimises ``KL(q, r)`` over ``q``; it preserves theta of ``r`` where eta is free.
 Mixed coordinates
     Let M be a set of elements other than the bottom. There is exactly one ``q`` with

@@ -20,7 +20,7 @@ The two systems are related by Legendre duality:
 
 Linear constraints on theta define an e-flat submanifold, and linear constraints on eta
 define an m-flat submanifold (Remark 3.1). :mod:`sklearn_pnl.geometry.many_body`
-projects on both kinds.
+projects onto both kinds.
 
 Convention:
     theta = theta_from_prob(p, poset)      p = prob_from_theta(theta, poset)

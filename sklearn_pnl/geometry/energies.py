@@ -32,8 +32,8 @@ def interaction_energy(
 ) -> float | NDArray:
     """Compute the energy of ``p`` above ``order``, ``KL(q_upper, q_order)``.
 
-    ``q_order`` is the m-projection of ``p`` on the distributions whose theta is 0 above
-    ``order``. With ``upper=None`` the energy is 0 if and only if ``p`` has no
+    ``q_order`` is the m-projection of ``p`` onto the distributions whose theta is 0
+    above ``order``. With ``upper=None`` the energy is 0 if and only if ``p`` has no
     interactions above ``order``.
 
     Parameters
@@ -215,7 +215,7 @@ def geodesic_energy(
 
 
 def _project(p, poset, mask, tol, max_iter, reference=None):
-    """Project on a level; raise a RuntimeError if the iteration does not converge."""
+    """Project onto a level; raise a RuntimeError if the iteration does not converge."""
     projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     residual = to_host(projection.residual)
     if not np.all(residual <= projection.tol):

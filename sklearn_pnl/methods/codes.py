@@ -69,8 +69,8 @@ class Codes(ObjectsByName, BaseEstimator):
     ----------
     order : int, list of tuple of int, ManyBodyProjector or None, default=None
         Largest number of axes (modes) whose interaction a code keeps, or a list of
-        interactions. A code of order 2, for example, keeps, for each pair of axes, the
-        sums over all other axes. A larger order makes the code longer. None keeps the
+        interactions. For example, a code of order 2 keeps the sums over all other axes
+        for each pair of axes. A larger order makes the code longer. None keeps the
         complete row. If an order is given, each axis of a row is split into axes whose
         lengths are its prime factors, see ``reshaper``. Pass a
         :class:`ManyBodyProjector`, which is cloned, to set the base, poset, offset,
@@ -78,8 +78,8 @@ class Codes(ObjectsByName, BaseEstimator):
 
     offset : float, default=1.0
         Value added to every cell after ``embedding`` and before encoding. With
-        "minmax", 1 is the range of a feature. A larger offset brings new rows closer to
-        straight lines between rows.
+        "minmax", each feature has a range of 1, so the default offset equals this
+        range. A larger offset brings new rows closer to straight lines between rows.
 
     with_mass : bool, default=True
         Whether the code contains the sum of the row. If False, a new row has the mean
@@ -414,7 +414,7 @@ class CodeSource(Source):
     has_donors: bool
     caller: str
 
-    # A projection on other constraints can violate the equalities of a row.
+    # A projection onto other constraints can violate the equalities of a row.
     keeps_equalities = False
 
     def __len__(self):

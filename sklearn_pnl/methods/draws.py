@@ -120,13 +120,13 @@ class MixupDraws(Draws):
         Standard deviation of the noise, as a multiple of the standard deviation of the
         differences between neighbours. Larger values spread the new rows. Mixing two
         codes reduces the covariance of the codes by a sixth of the covariance of the
-        differences. The default, ``1 / sqrt(6)``, restores the covariance.
+        differences. The default, about ``1 / sqrt(6)``, restores the covariance.
 
     n_candidates : int or None, default=16384
         Number of random training rows to which the search for neighbours is limited if
         there are more training rows. The time of the search is then linear in the
-        number of rows, and neighbours are as near as in a table with ``n_candidates``
-        rows. With None, all training rows can be neighbours.
+        number of rows, and neighbours are as far apart as in a table with
+        ``n_candidates`` rows. With None, all training rows can be neighbours.
 
     metric : {"kl", "euclidean"}, default="kl"
         Distance between codes: the KL divergence between the points of the base, or the

@@ -14,7 +14,8 @@ combination of training rows, and satisfies every linear equality of the trainin
 Noise can exceed bounds and violate orders of columns. :class:`LineSource` prevents this
 by a ratio test for columns in relations, and by reflection for the other columns. A
 change of a single column preserves only known equalities (``control/relations.py``).
-Unknown equalities are preserved with ``agreed_cells=False`` and without bounds.
+Unknown equalities are preserved with ``agreed_cells=False``, if no bound and no
+rounding applies.
 """
 
 from __future__ import annotations
@@ -52,13 +53,14 @@ class Lines(BaseEstimator):
     This is the method for tables: :class:`PNLAugmenter` with ``method="lines"``. Each
     new row mixes a random training row and one of its nearest neighbours at a uniform
     position. Noise is then added: a normal zero-sum combination of the row and its
-    neighbours, whose covariance is ``noise ** 2`` times the covariance of the
-    differences between the row and its neighbours. The noise thus has the size and the
-    shape of the data in the neighbourhood. Rows with more than one axis are flattened.
+    neighbours. The covariance of the noise is ``noise ** 2`` times the covariance of
+    the differences between the row and its neighbours. The noise thus has the size and
+    the shape of the data in the neighbourhood. Rows with more than one axis are
+    flattened.
 
-    New rows are affine combinations of training rows, and would satisfy all linear
-    equalities of the training rows. Bounds, and agreed cells (see ``agreed_cells``),
-    change single columns. If either is in use, new rows satisfy only the equalities
+    Affine combinations of training rows satisfy all linear equalities of the training
+    rows. However, bounds, rounding, binary columns and agreed cells (see
+    ``agreed_cells``) change single columns. New rows then satisfy only the equalities
     that were found or given.
 
     Parameters
@@ -72,14 +74,16 @@ class Lines(BaseEstimator):
 
     agreed_cells : bool, default=True
         Whether cells in which both parents have the same value receive no noise, so
-        that values that many rows share stay unchanged. With False and
-        ``extrapolation=None``, new rows also satisfy equalities that were not found,
-        such as a total of 120 columns in 80 rows.
+        that values that many rows share stay unchanged. With False,
+        ``extrapolation=None`` and ``value_support=None``, new rows also satisfy
+        equalities that were not found, such as a total of 120 columns in 80 rows. The
+        columns of the equality must then be floats and not binary.
 
     n_candidates : int or None, default=16384
         Number of random training rows to which the search for neighbours is limited.
-        The search time is then linear in the number of rows, and neighbours are as near
-        as in a data set of this size. With None, all rows can be neighbours.
+        The search time is then linear in the number of rows, and neighbours are as far
+        apart as in a table with ``n_candidates`` rows. With None, all rows can be
+        neighbours.
 
     See Also
     --------
@@ -419,7 +423,9 @@ class LineSource(Source):
             noise[np.ix_(less, tied)] *= s[less, None]
         rows = noise
         rows += mixed
-        reflect(rows, low, high)
+        # The factors keep tied columns within their bounds.
+        if not relations.tied.all():
+            reflect(rows, low, high)
         return rows
 
 

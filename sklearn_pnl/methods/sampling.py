@@ -71,8 +71,9 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
     warn_extreme_values(table, relations.columns.least, relations.columns.most)
     if groups is not None and len(groups) > 1 and np.bincount(groups).max() == 1:
         warn_user(
-            f"{table.data_name}: each row is a group of its own, and rows of different "
-            "groups are not mixed: all new rows are copies."
+            f"All new rows of {table.data_name} are copies, because each row has its "
+            "own group, and rows of different groups are not mixed. Merge groups, or "
+            "leave out groups."
         )
     source = method.fit(table, relations, k_neighbors, groups, n_jobs, caller)
     return FittedRows(source, table.without_rows(), n_jobs, caller)
@@ -139,7 +140,7 @@ class FittedRows:
         if not batch.numbers.shape[0]:
             raise ValueError(
                 f"{self.caller}: none of {n_samples} new rows satisfies the "
-                "constraints. Pass infeasible='raise' for the reason."
+                "constraints. Pass infeasible='raise' to see the reason."
             )
         if not reports:
             return batch, None

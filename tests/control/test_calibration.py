@@ -416,8 +416,11 @@ def test_bounds_hold_or_an_error_is_raised():
     )
     totals = {"sexe": {1: 140, 2: 90}}
     design = np.full(23, 10.0)
-    with pytest.raises(CalibrationError, match="it reaches"):
+    with pytest.raises(CalibrationError, match="weights within bounds can only give"):
         calibrate(frame, totals, design_weights=design, bounds=(3, 38))
+    # Wider bounds do not help if no weights satisfy the total.
+    with pytest.raises(CalibrationError, match=r"to [0-9.]+\. Change the total\.$"):
+        calibrate(frame, column_total("salaire", 1e6, mean=True), bounds=(0.3, 3.8))
     weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
     assert 3 <= weights.min() and weights.max() <= 38
     assert weights.sum() == pytest.approx(230)
@@ -441,7 +444,7 @@ def test_dependent_totals_are_satisfied_or_rejected(seed):
     totals = rng.gamma(4.0, size=200) @ x
     np.testing.assert_allclose(calibrate(x, totals) @ x, totals, rtol=1e-9)
     # What contradicts them is told with what the best weights miss.
-    with pytest.raises(CalibrationError, match="with the other totals, .* missed by"):
+    with pytest.raises(CalibrationError, match="relative residual"):
         calibrate(x, totals * [1, 1, 1, 1.1, 1, 1])
 
 
@@ -500,7 +503,7 @@ def test_range_of_means_agrees_with_a_linear_programme(seed):
         weights = calibrate(x[:, None], requested, **keywords)
         assert weights @ x / weights.sum() == pytest.approx(inside)
         requested = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
-        with pytest.raises(CalibrationError, match="the mean of 0"):
+        with pytest.raises(CalibrationError, match="the mean of x0"):
             calibrate(x[:, None], requested, **keywords)
 
 
@@ -602,7 +605,7 @@ def test_infeasible_integer_weights_are_rounded_with_a_warning():
     weights, report = calibrate(x, [7.0, 2.0], integer=True, return_report=True)
     np.testing.assert_array_equal(weights, np.round(weights))
     assert report.missed[0] == 1
-    with pytest.warns(UserWarning, match="the sum of 0, by 1"):
+    with pytest.warns(UserWarning, match="the sum of x0, by 1"):
         calibrate(x, [7.0, 2.0], integer=True)
     with pytest.raises(ValueError, match="bounds .*row 0"):
         calibrate([[1.0], [1.0]], [1.0], design_weights=[0.5, 0.5], bounds=(0.9, 1.1),

@@ -11,7 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._utils.blocks import random_order
 from sklearn_pnl.control import ColumnConstraint, find_equalities
-from sklearn_pnl.control.equalities import echelon, search_equalities
+from sklearn_pnl.control.equalities import (
+    echelon,
+    search_equalities,
+    unexplained_if_independent,
+)
 from sklearn_pnl.control.relations import find_orders, find_relations
 from sklearn_pnl.control.rounding import restore
 from sklearn_pnl.frames import TableReader, read_table
@@ -637,3 +641,24 @@ def test_near_equalities_of_wide_tables_are_found():
     found = find_relations(read_table(TableReader(), X + 10))
     assert not len(found.pivots)
     assert_array_equal(np.flatnonzero(found.in_equality), [40])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4", "f8"])
+def test_unexplained_shares_are_those_of_the_inverse_correlations(dtype):
+    """Compare with the explicit inverse, for columns far from 0 and of all types."""
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(1500, 4)) @ rng.normal(size=(4, 100))
+    X = np.clip(120 + 20 * latent + 8 * rng.normal(size=latent.shape), 0, 255)
+    X = X.astype(dtype)
+    columns, precision = np.arange(100), np.zeros(100)
+    left = unexplained_if_independent(X, np.arange(1500), columns, precision)
+    inverse = np.linalg.inv(np.corrcoef(X.astype(float), rowvar=False))
+    expected = 1500 / 1400 / np.diag(inverse)
+    assert_allclose(left, expected, rtol=1e-3)
+
+
+def test_shares_of_dependent_columns_are_not_computed_in_single_precision():
+    X = np.random.default_rng(0).normal(size=(1500, 100))
+    X[:, 7] = X[:, :5].sum(axis=1)
+    columns, precision = np.arange(100), np.zeros(100)
+    assert unexplained_if_independent(X, np.arange(1500), columns, precision) is None

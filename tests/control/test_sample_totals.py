@@ -83,13 +83,26 @@ def test_feasible_totals_are_satisfied_and_relations_preserved(seed):
         ({"region": {"n": 40, "s": 40}}, "'region' .* 80, .* 60 "),
         ({"region": {"east": 3}}, "region='east'"),
         ({"sex": {"f": 30.5}}, "the count of sex='f'"),
-        ({"persons": 120.5}, "'persons' .* 120 or 121"),
+        ({"persons": 120.5}, "'persons' .* 120 and 121"),
     ],
 )
 def test_infeasible_totals_are_rejected_by_name(totals, message):
     _, augmenter = fitted(0)
     with pytest.raises(ValueError, match=message):
         augmenter.sample(N, random_state=0, totals=totals)
+
+
+@pytest.mark.parametrize("wanted, nearest", [(37, [35, 40]), (203, [60])])
+def test_values_that_a_message_recommends_are_feasible(wanted, nearest):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(40), rng.choice([1.0, 6.0], 40)])
+    augmenter = PNLAugmenter().fit(X)
+    values = " and ".join(map(str, nearest))
+    with pytest.raises(ValueError, match=f"sum of x1 .* 10 new rows (are|is) {values}"):
+        augmenter.sample(10, random_state=0, totals={1: wanted})
+    for value in nearest:
+        rows = augmenter.sample(10, random_state=0, totals={1: value})
+        assert rows[:, 1].sum() == value
 
 
 def test_means_intervals_and_arrays_of_sums_are_satisfied():
@@ -200,7 +213,7 @@ def test_constraints_without_an_integer_are_rejected(asked, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
     asked = ColumnConstraint(column, **asked)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
-    with pytest.raises(ValueError, match=f"{column} .* 3 or 4:"):
+    with pytest.raises(ValueError, match=f"{column} .* 3 and 4:"):
         augmenter.sample(5, 0, constraints=asked)
 
 

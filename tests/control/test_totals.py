@@ -257,7 +257,7 @@ def test_reachable_range_of_a_sum_follows_from_the_bounds():
 def test_sums_between_multiples_of_the_resolution_are_rejected():
     start = random_table(0, kind="cents")
     sums = as_sums(np.eye(6)[4], start[:, 4].sum() + 0.5)
-    with pytest.raises(ValueError, match="reach 52 or 53. Request 52, or an interval"):
+    with pytest.raises(ValueError, match="are 52 and 53. Request 52, or an interval"):
         project_to_totals(start, sums, settings(start, "cents"))
 
 

@@ -1,4 +1,4 @@
-"""Posets built from chains, trees and products; projections on posets of any size."""
+"""Posets built from chains, trees and products; projections for posets of any size."""
 
 import numpy as np
 import pytest

@@ -205,9 +205,9 @@ def test_message_names_a_cell_of_contradictory_margins():
     with pytest.raises(RakingError) as error:
         rake_array(np.ones((3, 4)), {(0,): np.ones(3), (1,): np.ones(4)})
     assert str(error.value) == (
-        "Margin (0,) must be 1 at (0,), but the raked table has 1.333333333; the error "
-        "is 8.3e-02 of the mass > tol=1e-09. Check that the margins agree with each "
-        "other, and that enough cells of the table are positive. Otherwise increase "
+        "Margin (0,) must be 1 at (0,), but the raked table has 1.333333333 (relative "
+        "residual 8.3e-02, tol=1e-09). Check that the margins agree with each other, "
+        "and that enough cells of the table are positive. Otherwise increase "
         "max_iter=1000."
     )
     first, second = np.ones((2, 3)), np.ones((3, 4)) / 2

@@ -74,7 +74,7 @@ def sub_manifold(neighbors, Z):
 
 
 def backward(w, bases, rows, k, low, Z, manifold):
-    """Decode by Algorithm 1: project on the submanifold of the neighbours."""
+    """Decode by Algorithm 1: project onto the submanifold of the neighbours."""
     N = np.argsort([kl(w, base) for base in bases], kind="stable")[:k]
     p = rows[N] / rows[N].sum(axis=1, keepdims=True)
     mean, high = p.mean(axis=0), ~low & (np.arange(len(w)) > 0)

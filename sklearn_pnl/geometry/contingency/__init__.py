@@ -1,7 +1,7 @@
 r"""Contingency tables: goodness of fit of log-linear models of counts.
 
 Counts ``n`` with total ``N`` define the distribution ``p = n / N``. The
-maximum-likelihood estimate of a log-linear model is the m-projection q of p on the
+maximum-likelihood estimate of a log-linear model is the m-projection q of p onto the
 model, under Poisson, multinomial and product-multinomial sampling (Example A.1 of the
 paper; Bishop, Fienberg and Holland 1975, chapter 3). The projections of
 :mod:`sklearn_pnl.geometry.many_body` therefore fit tables, with the statistics

@@ -1,7 +1,7 @@
 r"""Statistics of a log-linear model of counts: G^2, X^2, degrees of freedom, errors.
 
 The package ``contingency`` defines the model and the statistics. With a reference
-``r``, theta is that of ``q / r``, and cells with reference 0 cannot occur (structural
+``r``, theta belongs to ``q / r``, and cells with reference 0 cannot occur (structural
 zeros). ``D`` is then the number of cells that can occur. ``1 + |B|`` is the rank of the
 functions of the model on the cells that can occur, as for quasi-independence.
 
@@ -228,7 +228,7 @@ def theta_with_errors(
     order : int, list of tuple of int, or ndarray of bool, default=1
         Level of the model, as in :func:`goodness_of_fit`.
     reference : array-like of shape ``poset.shape``, default=None
-        The reference of :func:`goodness_of_fit`. theta is that of ``p / reference``.
+        The reference of :func:`goodness_of_fit`. theta belongs to ``p / reference``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-r"""I-projection on linear equations and intervals, with bounds of the cells.
+r"""I-projection onto linear equations and intervals, with bounds of the cells.
 
 The projection
 
@@ -169,7 +169,7 @@ def linear_projection(
 
     Notes
     -----
-    By duality, the function also projects on linear constraints on theta. For
+    By duality, the function also projects onto linear constraints on theta. For
     ``log p = Z theta``, constraints ``C theta = c`` define an e-flat set
     ``{q: log q = log m_0 + A' y}``. The columns of ``A'`` are ``Z N``, where the
     columns of ``N`` span the null space of ``C``, and ``m_0`` is any measure that

@@ -1,9 +1,9 @@
 r"""Iterative proportional fitting: rescale a table margin by margin until all fit.
 
-Each step is the I-projection on the tables with one of the margins. The sweeps converge
-to the I-projection on the tables with all margins, if a table has them (Csiszar 1975).
-For a positive start, the limit has the given margins, and the interactions of the start
-that the margins do not determine.
+Each step is the I-projection onto the tables with one of the margins. The sweeps
+converge to the I-projection onto the tables with all margins, if a table has them
+(Csiszar 1975). For a positive start, the limit has the given margins, and the
+interactions of the start that the margins do not determine.
 """
 
 from math import prod

@@ -138,8 +138,8 @@ def rake_array(
     Notes
     -----
     Tables are dense, and raked cells are not rounded to integers. For bounds of cells
-    and intervals of margins, use :func:`linear_projection`. For margins without the
-    unknown cells (quasi-independence), use :func:`complete`.
+    and intervals of margins, use :func:`linear_projection`. If the margins do not
+    include some unknown cells (quasi-independence), use :func:`complete`.
 
     References
     ----------
@@ -206,10 +206,9 @@ def _reason(q, shape, margins, row, residual, tol, max_iter):
     at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
     return (
         f"Margin {modes} must be {margins[modes][row, cell]:.10g} at {at}, but the "
-        f"raked table has {got[modes][cell]:.10g}; the error is {residual:.1e} of the "
-        f"mass > tol={tol:g}. Check that the margins agree with each other, and that "
-        "enough cells of the table are positive. Otherwise increase "
-        f"max_iter={max_iter}."
+        f"raked table has {got[modes][cell]:.10g} (relative residual {residual:.1e}, "
+        f"tol={tol:g}). Check that the margins agree with each other, and that enough "
+        f"cells of the table are positive. Otherwise increase max_iter={max_iter}."
     )
 
 
@@ -291,7 +290,7 @@ def _nearest(q, shape, wanted, tol, max_iter):
 
 
 def _newton(start, shape, wanted, tol, max_iter):
-    """Project on the margins as linear equations; return also the steps per table."""
+    """Project onto the margins as linear equations; return also the steps per table."""
     indicators, sums = margin_rows(shape, list(wanted)), np.hstack([*wanted.values()])
     # Products with a small matrix are faster if the matrix is dense.
     if prod(indicators.shape) <= 2**18:

@@ -37,6 +37,13 @@ def span(low, high, digits=10):
     return f"{high_text} or less" if np.isinf(low) else f"{low_text} to {high_text}"
 
 
+def nearest_values(cells, values):
+    """State one or two values that are nearest to a request."""
+    noun, verb = ("value", "is") if len(values) == 1 else ("values", "are")
+    texts = " and ".join(f"{value:.10g}" for value in values)
+    return f"nearest {noun} for {cells} {verb} {texts}"
+
+
 def box_reach(coefficients, floor, ceiling):
     """Return minimum and maximum (n, c) of each equation over bounds (n, D)."""
     # Large numbers replace infinity, because 0 times infinity is NaN.
@@ -83,11 +90,11 @@ class Conflict:
     most: float
     others: list
 
-    def __str__(self):
-        values = self.nearest
-        if len(values) == 1 and values[0] in (self.least, self.most):
-            return span(self.least, self.most)
-        return " or ".join(f"{value:.10g}" for value in values)
+    def statement(self, cells, verb="have"):
+        """State the reachable values: a range, or the values next to the request."""
+        if len(self.nearest) == 1 and self.nearest[0] in (self.least, self.most):
+            return f"{cells} can only {verb} {span(self.least, self.most)}"
+        return f"the {nearest_values(cells, self.nearest)}"
 
     def request(self, requested, room):
         """Return the reachable value nearest to a requested value, and a short text.

@@ -8,17 +8,17 @@ theta off M are mixed coordinates of q (Amari 2016, section 2.8). q is
 .. math:: q = \arg\min_q KL(q, r) \;\text{ subject to }\; \eta_q = \eta_t
           \text{ on } M,
 
-which is an e-projection on an m-flat set. At the same time, q minimises the smooth
+which is an e-projection onto an m-flat set. At the same time, q minimises the smooth
 convex function ``psi(theta) - <theta, eta_t>`` over theta on M. This is an m-projection
 of t on an e-flat set (section 3.1 and equation 3 of the paper).
 :func:`mixed_projection` computes q. All projections of the method are special cases:
 
-- The forward projection on ``M_ell`` (equation 1 of the paper) is the many-body
+- The forward projection onto ``M_ell`` (equation 1 of the paper) is the many-body
   approximation of Ghalamkari, Sugiyama and Kawahara 2023 (Example A.1 of the paper). M
   contains all elements of order 1 to ell, and the reference is uniform. See
   :func:`many_body_projection`.
-- For the backward projection on ``M*_ell(N)`` (equation 2, Algorithm 1), M contains all
-  elements of order above ell. The target is the distribution of the code, and the
+- For the backward projection onto ``M*_ell(N)`` (equation 2, Algorithm 1), M contains
+  all elements of order above ell. The target is the distribution of the code, and the
   reference is the geometric mean of the neighbours N, so its theta is the mean of their
   theta.
 - For the fibre over a code, which is not part of the paper, M is that of the forward

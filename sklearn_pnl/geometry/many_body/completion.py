@@ -54,7 +54,8 @@ class Completion(Report):
         parameters are identified. None with a ridge.
     residual : ndarray of shape (...,)
         Half the norm of the gradient in orthonormal functions, as a share of the
-        observed mass. Without a ridge, no error of eta of the observed cells is larger.
+        observed mass. Without a ridge, the error of every eta of the observed cells is
+        at most this large.
     n_iter : ndarray of int of shape (...,)
         Number of Newton steps.
     tol : float
@@ -112,8 +113,8 @@ def complete(
         interactions. With 0, cells that the observed cells do not determine are NaN.
     ordered_modes : sequence of int, default=()
         Modes of a tensor whose levels are ordered. The ridge then penalises the
-        differences between neighbouring levels, with the prior of a random walk of the
-        same variance as the levels of other modes. Has no effect without a ridge.
+        differences between neighbouring levels, as for a random-walk prior with the
+        variance that the levels of other modes have. Has no effect without a ridge.
     tol : float, default=1e-9
         Tolerance of the residual, as a share of the observed mass.
     max_iter : int, default=100
@@ -138,9 +139,9 @@ def complete(
     Notes
     -----
     Without a ridge, the likelihood may have no maximum, for example if all observed
-    cells of a margin are 0. In its limit some observed cells are 0. Missing cells that
-    are determined by these cells only may diverge or vanish, so they are not estimable.
-    A ridge or a positive offset makes them estimable.
+    cells of a margin are 0. In the limit, some observed cells are 0. Missing cells that
+    only these cells determine can diverge or vanish, and are not estimable. A ridge or
+    a positive offset makes these cells estimable.
 
     References
     ----------

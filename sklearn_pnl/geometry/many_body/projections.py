@@ -82,7 +82,7 @@ def mixed_projection(
 
     See Also
     --------
-    many_body_projection : Project on the distributions of low order.
+    many_body_projection : Project onto the distributions of low order.
     complete : Fill missing cells by a log-linear model of the observed cells.
 
     Notes
@@ -123,7 +123,7 @@ def many_body_projection(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Projection:
-    """Project on the distributions without interactions above ``order``.
+    """Project onto the distributions without interactions above ``order``.
 
     Solves ``min KL(p, q)`` over the ``q`` with ``theta_q = 0`` on all elements of
     order above ``order``. On the elements of order 1 to ``order``, ``q`` has the eta of

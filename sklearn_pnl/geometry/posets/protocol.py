@@ -215,7 +215,7 @@ def order_mask(poset: PosetProtocol, order: Interactions) -> NDArray:
     --------
     interaction_mask : Compute the mask for given interactions of a tensor.
     element_mask : Compute the mask of a list of elements.
-    many_body_projection : Project on the distributions of low order.
+    many_body_projection : Project onto the distributions of low order.
 
     Examples
     --------
