@@ -1,7 +1,7 @@
-"""Stop a release that is not ready: ``python .ci/ready.py v1.2.3``.
+"""Check that a release is ready: ``python .ci/ready.py v1.2.3``.
 
-The tag is the version of ``pyproject.toml``, the changelog has a dated section of it,
-and no placeholder is left.
+The tag must equal the version in ``pyproject.toml``, the changelog must have a dated
+section for the version, and ``pyproject.toml`` must contain no placeholder.
 """
 
 import re
@@ -14,19 +14,28 @@ PLACEHOLDER = "OWNER"
 
 
 def lacking(tag, project, changelog):
-    """What stands between a tag and its release, in sentences."""
+    """Yield the reasons why a tag cannot be released."""
     version = project["version"]
     if tag != f"v{version}":
-        yield f"The tag is {tag}, and the version {version}: they differ."
+        yield (
+            f"The tag is {tag}, but the version in pyproject.toml is {version}. Set "
+            f"the version, or create the tag v{version}."
+        )
     dated = rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$"
     if not re.search(dated, changelog, re.M):
-        yield f"CHANGELOG.md has no section '## {version} (YYYY-MM-DD)'."
+        yield (
+            f"CHANGELOG.md has no section '## {version} (YYYY-MM-DD)'. Add the section."
+        )
     for path, text in _texts(project, "project"):
         if PLACEHOLDER in text:
-            yield f"{path} has the placeholder {PLACEHOLDER}."
+            yield (
+                f"{path} in pyproject.toml contains the placeholder {PLACEHOLDER}. "
+                "Replace it by the owner of the repository."
+            )
 
 
 def _texts(value, path):
+    """Yield the path and the text of each value of a nested project table."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield from _texts(each, f"{path}.{name}")
@@ -38,7 +47,7 @@ def _texts(value, path):
 
 
 def main(tag):
-    """Print what is lacking, and stop where anything is."""
+    """Print the reasons against the release, and exit with an error if any exist."""
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -221,7 +221,7 @@ def _of_workers():
     """Return how many times as fast as one thread 16 cores encode images."""
 
     def gain(order, setting):
-        wanted = {"table": "encoding", "job": order, "measure": "rows a second"}
+        wanted = {"table": "encoding", "job": order, "measure": "rows per second"}
         many, one = (
             float(only("speed-cores-16", **wanted, setting=name)["value"])
             for name in (setting, "1 thread")

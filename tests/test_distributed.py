@@ -142,7 +142,7 @@ assert away.tobytes() == home.tobytes()
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators")
 def test_blocks_reuse_memory():
-    # The setting is that of workers of dask: 180 page faults a row in them.
+    # The setting is that of workers of dask: 180 page faults per row in them.
     code = """
 import numpy as np
 from resource import RUSAGE_SELF, getrusage

@@ -98,10 +98,11 @@ ALLOWED = {
     },
     "docs/guide/relations.md": {
         EXAMPLE: ["a \\+ b = 10", "can have 17"],
+        CONSTANT: ["2\\^24 cells"],
     },
     "docs/guide/sampling.md": {
         CONSTANT: [
-            "fewer than 18 rows", "uses 7", "uses 5", "at most 10",
+            "fewer than 18 rows", "uses 7", "fewer than 7\\)", "uses 5", "at most 10",
             "16,384 rows", "therefore 0.6",
         ],
         EXAMPLE: ["300 new rows", "50 training rows"],

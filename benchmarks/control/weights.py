@@ -125,7 +125,7 @@ def raking(rng, n):
 
 
 def impossible(rng, n=200):
-    """Counts that no weights have, as all with a=x have b=u; what each does."""
+    """Counts that no weights satisfy, as all with a=x have b=u; what each does."""
     frame = pd.DataFrame(
         {"a": rng.choice(["x", "y"], n), "b": rng.choice(["u", "v"], n)}
     )
@@ -142,7 +142,7 @@ def impossible(rng, n=200):
             missed = abs(weights[frame["a"] == "x"].sum() - 150)
             missed = max(missed, abs(weights[frame["b"] == "u"].sum() - 100))
             note = "answered, without an error"
-        job = f"{n} rows, counts that no weights have"
+        job = f"{n} rows, counts that no weights satisfy"
         rows.append(score(job, f"missed by the answer of {name}", missed, note=note))
     return rows
 
@@ -177,11 +177,11 @@ def sparse(n, c=500, filled=0.02):
     ]
 
 
-# --- whole weights --------------------------------------------------------------
+# --- integer weights --------------------------------------------------------------
 
 
 def households(rng, n, many):
-    """Households and their persons in categories, and totals of whole weights."""
+    """Households and their persons in categories, and totals of integer weights."""
     size = np.minimum(1 + rng.poisson(1.4, n), 6)
 
     def of_households(k):
@@ -214,7 +214,7 @@ def with_milp(x, totals):
 def whole(rng, n, many):
     """What each misses of planted totals, and its time."""
     x, totals = households(rng, n, many)
-    job = f"{n} households, {x.shape[1]} controls, whole weights"
+    job = f"{n} households, {x.shape[1]} controls, integer weights"
     ways = {
         "calibrate": lambda: calibrate(x, totals, integer=True, strict=False),
         "milp": lambda: with_milp(x, totals),

@@ -1,4 +1,4 @@
-"""Decoding: ms a row for each local manifold, and how much of it finds neighbours."""
+"""Decoding: ms per row for each local manifold, and how much of it finds neighbours."""
 
 from functools import partial
 from time import perf_counter
@@ -17,7 +17,7 @@ from .timing import interleaved
 
 K = 8
 MANIFOLDS = "theta", "mixture", "fiber", "eta"
-# Most ms a row, by local manifold and order.
+# Most ms per row, by local manifold and order.
 WANTED = {
     ("fiber", 1): 0.3,
     ("eta", 1): 0.3,
@@ -37,7 +37,7 @@ def drawn_codes(projector, n, rng):
 
 
 def decode(projectors, codes, order, repeats):
-    """Rows of the table for all local manifolds, and ms a row of each."""
+    """Rows of the table for all local manifolds, and ms per row of each."""
     rows, taken = [], {}
     for manifold, projector in projectors.items():
         seconds = interleaved(

@@ -96,7 +96,7 @@ def _limited(function):
 
 
 def encoding(quick):
-    """Rows of digits encoded a second, and what was in the way."""
+    """Rows of digits that are encoded per second, and what was in the way."""
     X = tensors(600 if quick else 6_000)
     cores = n_cores()
     numbers = [2**i for i in range(cores.bit_length()) if 2**i < cores] + [cores]
@@ -115,8 +115,8 @@ def encoding(quick):
         projector.set_params(n_jobs=cores)
         with joblib.parallel_config("loky"):
             projector.transform(X[:300])
-            rate = measured(partial(projector.transform, X), len(X))["rows a second"]
-        yield from _of_order(order, f"{cores} processes", {"rows a second": rate})
+            rate = measured(partial(projector.transform, X), len(X))["rows per second"]
+        yield from _of_order(order, f"{cores} processes", {"rows per second": rate})
 
 
 def _of_order(order, setting, found):
@@ -129,14 +129,14 @@ def _threads(number):
 
 
 def measured(function, n):
-    """Rows a second of a call, and faults and switches a row of this process."""
+    """Rows per second of a call, and faults and switches per row of this process."""
     before, start = resource.getrusage(resource.RUSAGE_SELF), perf_counter()
     function()
     taken, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "rows a second": n / taken,
-        "page faults a row": (after.ru_minflt - before.ru_minflt) / n,
-        "switches a row": (after.ru_nvcsw - before.ru_nvcsw) / n,
+        "rows per second": n / taken,
+        "page faults per row": (after.ru_minflt - before.ru_minflt) / n,
+        "switches per row": (after.ru_nvcsw - before.ru_nvcsw) / n,
     }
 
 
@@ -160,7 +160,7 @@ def _counted():
 
 
 def memory(quick):
-    """Page faults a row of one thread that encodes and decodes, in a new process."""
+    """Page faults per row of one thread that encodes and decodes, in a new process."""
     n = 300 if quick else 1_000
     settings = {"as it is": {}, "as in dask": OF_DASK}
     for setting, variables in settings.items():
@@ -169,7 +169,7 @@ def memory(quick):
             with ProcessPoolExecutor(1, mp_context=context) as pool:
                 found = pool.submit(_faults, n).result()
         for job, count in found.items():
-            yield row("memory", job, "page faults a row", setting, count)
+            yield row("memory", job, "page faults per row", setting, count)
 
 
 def _faults(n):
@@ -182,7 +182,7 @@ def _faults(n):
         }
         for name, step in steps.items():
             step()
-            found[f"order {order}, {name}"] = measured(step, n)["page faults a row"]
+            found[f"order {order}, {name}"] = measured(step, n)["page faults per row"]
     return found
 
 
@@ -204,7 +204,7 @@ def _environment(variables):
 
 
 def workers(quick):
-    """Seconds of one and two workers, and page faults a row in them."""
+    """Seconds of one and two workers, and page faults per row in them."""
     if find_spec("distributed") is None:
         print("dask is not installed: no table of its workers", file=sys.stderr)
         return
@@ -213,7 +213,7 @@ def workers(quick):
     for setting, number in {"1 worker": 1, "2 workers": 2}.items():
         seconds, faults = _on_workers(number, projector, X)
         yield row("dask", "order 3", "seconds", setting, seconds)
-        yield row("dask", "order 3", "page faults a row", setting, faults / len(X))
+        yield row("dask", "order 3", "page faults per row", setting, faults / len(X))
 
 
 def _on_workers(number, projector, X):
@@ -290,7 +290,7 @@ TITLES = {
     "samplers": "`PNLSampler()` and `SMOTE()`, {cores} cores",
     "encoding": f"`ManyBodyProjector(offset=1.0).transform` of {{digits}} as {SHAPE}, "
     "{cores} cores",
-    "memory": "Minor page faults a row, one thread",
+    "memory": "Minor page faults per row, one thread",
     "dask": "The same at order 3 on workers of dask, {cores} cores",
 }
 

@@ -2,7 +2,7 @@
 
 ``SCIPY_ARRAY_API=1 python -m benchmarks.speed.devices``
 
-Rows a second of NumPy with threads on all cores, and of PyTorch and CuPy on what they
+Rows per second of NumPy with threads on all cores, and of PyTorch and CuPy on what they
 find; a device that is not there is left out. Results of a device are compared with
 those of NumPy. Images are those of MNIST and CIFAR-10, at the defaults of the
 estimators but for the offset, 1.
@@ -88,7 +88,7 @@ def measured(quick):
                     "job": job,
                     "computed by": place,
                     "rows": len(X),
-                    "rows a second": round(len(X) / seconds),
+                    "rows per second": round(len(X) / seconds),
                     # On the host new pixels with two values are those of a parent.
                     "off NumPy's by": "" if make is draw else f"{off:.0e}",
                 }

@@ -1,4 +1,4 @@
-"""Encoding: ms a row, against one pass over the data and against the textbook."""
+"""Encoding: ms per row, against one pass over the data and against the textbook."""
 
 from time import perf_counter
 
@@ -47,7 +47,7 @@ def closed_form(n, dtype, repeats):
 
 
 def iterative(name, X, order, repeats, at_most):
-    """Seconds a row, and how the solver went."""
+    """Seconds per row, and how the solver went."""
     projector = ManyBodyProjector(order, offset=OFFSET).fit(X)
     on_all_cores = ManyBodyProjector(order, offset=OFFSET, n_jobs=-1).fit(X)
     taken = interleaved(
@@ -84,7 +84,7 @@ def distributions(X):
 
 
 def by_textbook(X, order, variants):
-    """ms a row of the textbook and a note, for each variant; it works in float64."""
+    """ms per row of the textbook and a note, for each variant; it works in float64."""
     poset = TensorPoset(X.shape[1:])
     projector = ManyBodyProjector(order, offset=OFFSET).fit(X)
     ours = projector.inverse_transform(projector.transform(X))
