@@ -69,6 +69,7 @@ ALLOWED = {
     },
     "docs/benchmarks.md": {
         EXAMPLE: ["between 3 and 60", "such as 5 or 0.25"],
+        CONSTANT: [r"\*step 0.1\* is"],
         SETTING: ["5 / 50 training images", "200 / 1,000 / 5,000 training rows"],
     },
     "docs/comparison.md": {
@@ -137,7 +138,9 @@ ALLOWED = {
     "docs/troubleshooting.md": {EXAMPLE: ["has 17", "1e12", "40% of the rows"]},
     "docs/when_to_oversample.md": {
         CONSTANT: ["at least 20 rows"],
-        SETTING: ["at most 600 rows", "10 or 30 training", "(10|30|100) rows per", "x 5"],
+        SETTING: [
+            "at most 600 rows", "10 or 30 training", "(10|30|100) rows per", "x 5",
+        ],
     },
 }  # fmt: skip
 
