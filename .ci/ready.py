@@ -1,7 +1,7 @@
 """Stop a release that is not ready: ``python .ci/ready.py v1.2.3``.
 
-The tag is the version of ``pyproject.toml``, the changelog has a dated section of it,
-and no placeholder is left.
+A release is ready if the tag is the version in ``pyproject.toml``, the changelog has a
+dated section for the version, and ``pyproject.toml`` contains no placeholder.
 """
 
 import re
@@ -14,16 +14,16 @@ PLACEHOLDER = "OWNER"
 
 
 def lacking(tag, project, changelog):
-    """What stands between a tag and its release, in sentences."""
+    """Return sentences that state why a tag cannot be released."""
     version = project["version"]
     if tag != f"v{version}":
-        yield f"The tag is {tag}, and the version {version}: they differ."
+        yield f"The tag {tag} differs from the version {version} in pyproject.toml."
     dated = rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$"
     if not re.search(dated, changelog, re.M):
         yield f"CHANGELOG.md has no section '## {version} (YYYY-MM-DD)'."
     for path, text in _texts(project, "project"):
         if PLACEHOLDER in text:
-            yield f"{path} has the placeholder {PLACEHOLDER}."
+            yield f"{path} contains the placeholder {PLACEHOLDER}."
 
 
 def _texts(value, path):
@@ -38,7 +38,7 @@ def _texts(value, path):
 
 
 def main(tag):
-    """Print what is lacking, and stop where anything is."""
+    """Print the reasons against a release, and exit with status 1 if there are any."""
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
