@@ -80,7 +80,7 @@ except CalibrationError as error:
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for age, rows in survey.groupby("age"):
     axes[0].scatter(rows["income"], report.ratios[rows.index], s=6, label=age)
-axes[0].set(xscale="log", xlabel="income", ylabel="weight over design weight")
+axes[0].set(xscale="log", xlabel="income", ylabel="weight / design weight")
 axes[0].legend(title="age", frameon=False)
 table = report.to_frame()
 names = [name.removeprefix("the count of ").replace("'", "") for name in table.index]
@@ -88,7 +88,7 @@ wanted = (table["lower"] + table["upper"]) / 2
 for column, marker in (("before", "o"), ("after", "x")):
     axes[1].plot(table[column] / wanted, names, marker, label=column)
 axes[1].axvline(1, color="0.7", zorder=0)
-axes[1].set_xlabel("weighted total, over what is published")
+axes[1].set_xlabel("weighted total / published total")
 axes[1].tick_params(axis="y", labelsize=7)
 axes[1].legend(frameon=False)
 plt.show()

@@ -9,7 +9,7 @@ frame before any encoding, in a pipeline whose parameters ``GridSearchCV`` selec
 rows have the same types. A new row takes all its categories from one parent, and
 satisfies the linear equalities that all rows satisfy.
 
-The picture shows the customers that leave, and the new rows.
+The picture shows the customers who leave, and the new rows.
 """
 
 # %%
@@ -72,7 +72,7 @@ known = set(pairs(X))
 print("types kept:", (X_more.dtypes == X.dtypes).all())
 print("cities in their countries:", set(pairs(new)) <= known)
 print(
-    "ends after as many days:",
+    "end = start + days:",
     ((new["end"] - new["start"]).dt.days == new["days"]).all(),
 )
 
@@ -106,7 +106,7 @@ search = GridSearchCV(pipeline, grid, scoring="balanced_accuracy", cv=5).fit(X, 
 alone = make_pipeline(encoder, LogisticRegression())
 before = GridSearchCV(alone, {}, scoring="balanced_accuracy", cv=5).fit(X, y)
 print(f"balanced accuracy {before.best_score_:.3f} without new rows,")
-print(f"{search.best_score_:.3f} with them: {search.best_params_}")
+print(f"{search.best_score_:.3f} with new rows: {search.best_params_}")
 
 # %%
 # The same in polars
@@ -144,7 +144,7 @@ leaving = X[y == "leaves"]
 for panel, rows, title in zip(axes, (leaving, new), ("rows", "new rows"), strict=True):
     for country, group in rows.groupby("country", observed=True):
         panel.scatter(group["start"], group["balance"], s=9, label=country)
-    panel.set(title=f"{title} that leave", xlabel="start of the contract")
+    panel.set(title=f"customers who leave: {title}", xlabel="start of the contract")
     panel.xaxis.set_major_locator(mdates.YearLocator())
     panel.xaxis.set_major_formatter(mdates.DateFormatter("%Y"))
 axes[0].set_ylabel("balance")

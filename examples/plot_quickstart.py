@@ -6,8 +6,8 @@ Over-sample a minority class in a pipeline
 The data contain all 357 benign tumours of the breast cancer data and 30 malignant
 tumours, which each of five seeds draws anew. :class:`~sklearn_pnl.PNLSampler` is a step
 of a pipeline and adds rows of the minority class to each training fold. The example
-compares it with no over-sampling, with copies with noise, and with SMOTE, at their
-default parameters (except for the size of the noise).
+compares ``PNLSampler`` with no over-sampling, with noisy copies, and with SMOTE, at
+their default parameters (except for the size of the noise).
 
 On public tables, the ranking by gradient boosting and nearest neighbours gains from new
 rows, and the ranking by logistic regression becomes worse. After over-sampling,
@@ -53,9 +53,7 @@ print(f"{len(y)} rows of {X.shape[1]} columns, {y.sum()} of the minority class")
 # is shown in brackets.
 SAMPLERS = {
     "no resampling": lambda seed: "passthrough",
-    "copies with noise": lambda seed: RandomOverSampler(
-        shrinkage=0.3, random_state=seed
-    ),
+    "noisy copies": lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed),
     "SMOTE": lambda seed: SMOTE(random_state=seed),
     "PNLSampler": lambda seed: PNLSampler(random_state=seed),
 }

@@ -74,5 +74,5 @@ for axis, (title, counts) in zip(axes, shown.items(), strict=True):
                                zip(AGES, sums, wanted, strict=True)])  # fmt: skip
     axis.set_xticks(range(4), WAYS)
     axis.set_title(title)
-figure.suptitle("A district. Left: people of each age, of the people in the census")
+figure.suptitle("Row labels: number of people of each age, compared with the census")
 plt.show()

@@ -8,8 +8,8 @@ of each row and each column. This example also preserves the centre of the image
 detail. The eta of a cell is the ink below and to the right of the cell. If a block of
 cells and one more cell on either side are free, every pixel of the block is determined.
 
-The picture compares the base with order 1. The numbers show that the centre is exact
-and the rest is not, and the lengths of the codes.
+The picture compares the base with order 1. The printed numbers give the lengths of the
+codes, and show that only the centre is exact.
 """
 
 # %%
@@ -48,7 +48,7 @@ for name, base in bases.items():
     )
     shown[name] = projected[:8]
 figure, axes = plt.subplots(len(shown), 8, figsize=(8, 3.2), layout="constrained")
-figure.suptitle("What two bases keep of an image")
+figure.suptitle("Images and their projections onto two bases")
 for line, (name, row) in zip(axes, shown.items(), strict=True):
     for axis, image in zip(line, row, strict=True):
         axis.imshow(image, cmap="gray_r", vmin=0, vmax=images.max())

@@ -50,21 +50,22 @@ for name, rows in new.items():
 # %%
 # Rows with a required total
 # --------------------------
-# The parents are rows between which the total is satisfied. The new rows therefore have
-# the parts of accounts of this size.
+# Base rows are chosen near the required total. The new rows therefore have the parts of
+# accounts of this size.
 augmenter = PNLAugmenter().fit(table)
 asked = ColumnConstraint("total", equal=40)
 large = augmenter.sample(200, random_state=0, constraints=asked)
 gap = (large["total"] - large[PARTS].sum(axis=1)).abs().max()
 print(f"\nrequired total of 40: {large['total'].min():.9f} to "
-      f"{large['total'].max():.9f}, parts add up to {gap:.0e}")  # fmt: skip
+      f"{large['total'].max():.9f}; parts differ from the total by at most "
+      f"{gap:.0e}")  # fmt: skip
 
 # %%
 # The pictures
 # ------------
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.3), layout="constrained")
 axes[0].scatter(table["wages"], table["material"], s=5, color="0.8", label="all rows")
-axes[0].scatter(rare["wages"], rare["material"], s=14, label="rare rows")
+axes[0].scatter(rare["wages"], rare["material"], s=14, label="minority class")
 rows = new["PNLSampler"]
 axes[0].scatter(rows["wages"], rows["material"], s=5, label="new rows")
 axes[0].set(title="PNLSampler", xlabel="wages", ylabel="material")

@@ -12,9 +12,9 @@ rows in parts, each worker needs the memory of the training rows and of one batc
   missing parts.
 - The plan is stored next to the parts. A run with another plan is refused.
 
-All workers must have access to the same folder. Install the dependencies with ``pip
-install sklearn-pnl[distributed]``. For ten million rows, run ``python
-rows_beyond_memory.py FOLDER 10_000_000``.
+All workers must have access to the same folder. Install the dependencies with
+``pip install ".[distributed]"`` in a checkout of the repository. For ten million rows,
+run ``python rows_beyond_memory.py FOLDER 10_000_000``.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/pictures/start.svg"
@@ -174,7 +174,7 @@ if __name__ == "__main__":
     try:
         import distributed  # noqa: F401
     except ImportError:
-        print("this example needs dask: pip install sklearn-pnl[distributed]")
+        print('this example needs dask: pip install ".[distributed]" in a checkout')
         sys.exit(0)
     if len(sys.argv) > 1:
         main(sys.argv[1], *map(int, sys.argv[2:]))

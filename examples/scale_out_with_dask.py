@@ -14,7 +14,7 @@ single process:
 
 The cluster of this example consists of two processes on this machine. To use another
 cluster, pass the address of its scheduler to ``Client``. Install the dependencies with
-``pip install sklearn-pnl[distributed]``.
+``pip install ".[distributed]"`` in a checkout of the repository.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/pictures/posets.svg"
@@ -35,7 +35,7 @@ try:
     import dask.array as da
     from distributed import Client, LocalCluster
 except ImportError:
-    print("this example needs dask: pip install sklearn-pnl[distributed]")
+    print('this example needs dask: pip install ".[distributed]" in a checkout')
     sys.exit(0)
 
 

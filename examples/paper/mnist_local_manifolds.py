@@ -117,12 +117,12 @@ print(
 
 tell(
     "shape is preserved (local manifold of the paper's equation)",
-    f"the closest training image is of the same class for {right['theta']:.1%}",
+    f"the nearest training image has the same class for {right['theta']:.1%}",
     right["theta"] > 0.95,
 )
 tell(
     "shape is preserved (path of the authors' program)",
-    f"the closest training image is of the same class for {right[PROGRAM]:.1%}",
+    f"the nearest training image has the same class for {right[PROGRAM]:.1%}",
     right[PROGRAM] > 0.95,
 )
 

@@ -55,15 +55,16 @@ for k, rows in new.items():
     print(f"{k:2} {distances[k]:9.0f} {right[k]:11.1%} {sharpness(rows):10.2f}")
 tell(
     "k = 1 copies the neighbour",
-    f"distance to the closest training image {distances[1]:.0f}, of real ones "
-    f"{usual:.0f}",
+    f"distance to the nearest training image {distances[1]:.0f} (real images: "
+    f"{usual:.0f})",
     distances[1] < 0.1 * usual,
 )
 later = [right[k] for k in numbers[1:]]
 tell(
-    "robust from then on",
-    f"{min(later):.1%} to {max(later):.1%} lie closest to an image of their class; "
-    f"sharpness {sharpness(new[4]):.2f} at 4, {sharpness(new[16]):.2f} at 16",
+    "robust for larger k",
+    f"the nearest training image has the same class for {min(later):.1%} to "
+    f"{max(later):.1%}; sharpness {sharpness(new[4]):.2f} at k = 4 and "
+    f"{sharpness(new[16]):.2f} at k = 16",
     min(later) > 0.95,
     sharpness(new[16]) > 0.9 * sharpness(new[4]),
 )

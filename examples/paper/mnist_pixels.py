@@ -34,8 +34,8 @@ in_codes = np.concatenate(
 # %%
 # Comparison with noise
 # ---------------------
-# If a new image is a training image plus noise, its difference to the closest training
-# image has the length of the noise, and adjacent pixels are uncorrelated.
+# If a new image is a training image plus noise, its difference from the nearest
+# training image has the norm of the noise, and adjacent pixels are uncorrelated.
 
 
 def neighbours_alike(rows):
@@ -43,22 +43,22 @@ def neighbours_alike(rows):
     return np.corrcoef(rows[:, :, 1:].ravel(), rows[:, :, :-1].ravel())[0, 1]
 
 
-print("what is left of a new image without the closest training image")
+print("difference of new images from the nearest training image")
 alike, lengths, nearest = {}, {}, {}
 for name, rows in {"pixels": in_pixels, "codes": in_codes}.items():
     lengths[name], near = closest(images, rows)
     nearest[name] = images[near]
     alike[name] = neighbours_alike(rows - images[near])
     print(
-        f"drawn in {name:6}: length {lengths[name].mean():.0f}, deviation of a pixel "
-        f"{(rows - images[near]).std():.1f}, correlation of pixels side by side "
+        f"drawn in {name:6}: norm {lengths[name].mean():.0f}, deviation of a pixel "
+        f"{(rows - images[near]).std():.1f}, correlation of adjacent pixels "
         f"{alike[name]:.2f}"
     )
 expected = 30 * np.sqrt(784)
 tell(
     "noise on a training row",
-    f"length {lengths['pixels'].mean():.0f}, of plain noise {expected:.0f}; "
-    f"correlation of pixels side by side {alike['pixels']:.2f}",
+    f"norm of the change {lengths['pixels'].mean():.0f} (plain noise: {expected:.0f}); "
+    f"correlation of adjacent pixels {alike['pixels']:.2f}",
     abs(lengths["pixels"].mean() / expected - 1) < 0.02,
     abs(alike["pixels"]) < 0.02,
 )

@@ -61,8 +61,8 @@ print(f"distance to it, against that of real images: {apart:.2f} (medians)")
 tell("dimensions: B 17, D 767", f"{dims[0]}, {dims[1]}", dims == (17, 767))
 tell(
     "shape is preserved",
-    f"{same:.1%} of the new images lie closest to one of their class, {usual_same:.1%} "
-    f"of real images do; new ones lie {1 - apart:.0%} nearer",
+    f"the nearest training image has the same class for {same:.1%} of new images and "
+    f"{usual_same:.1%} of real images; it is {1 - apart:.0%} nearer to new images",
     same > usual_same,
 )
 

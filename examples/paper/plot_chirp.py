@@ -65,13 +65,13 @@ for name, shape in folds.items():
 at, beside = inside["matrix", 1]
 claims = [
     (
-        "order 1 errs where the chirp is",
+        "the error of order 1 is largest in the chirp",
         f"error {at:.1%} in the chirp, {beside:.1%} elsewhere",
         [at > 5 * beside],
     ),
     (
-        "order 2 does not",
-        f"error {max(inside['matrix', 2]):.0e}; of a matrix order 2 is everything",
+        "order 2 has no error in the chirp",
+        f"error {max(inside['matrix', 2]):.0e}; order 2 preserves a matrix completely",
         [max(inside["matrix", 2]) < 1e-9],
     ),
 ]

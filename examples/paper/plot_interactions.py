@@ -68,8 +68,8 @@ claims = [
         [errors[0][0] < 1e-12],
     ),
     (
-        "order 2 is exact for all",
-        f"error {errors[1].max():.0e}; of a matrix order 2 is everything",
+        "order 2 is exact for all images",
+        f"error {errors[1].max():.0e}; order 2 preserves a matrix completely",
         errors[1] < 1e-9,
     ),
     (
