@@ -177,11 +177,11 @@ def sparse(n, c=500, filled=0.02):
     ]
 
 
-# --- whole weights --------------------------------------------------------------
+# --- integer weights ------------------------------------------------------------
 
 
 def households(rng, n, many):
-    """Households and their persons in categories, and totals of whole weights."""
+    """Households and their persons in categories, and totals of integer weights."""
     size = np.minimum(1 + rng.poisson(1.4, n), 6)
 
     def of_households(k):
@@ -214,7 +214,7 @@ def with_milp(x, totals):
 def whole(rng, n, many):
     """What each misses of planted totals, and its time."""
     x, totals = households(rng, n, many)
-    job = f"{n} households, {x.shape[1]} controls, whole weights"
+    job = f"{n} households, {x.shape[1]} controls, integer weights"
     ways = {
         "calibrate": lambda: calibrate(x, totals, integer=True, strict=False),
         "milp": lambda: with_milp(x, totals),

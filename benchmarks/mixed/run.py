@@ -30,7 +30,7 @@ from .tables import TABLES, Frame
 FOLDER = Path(__file__).parent / "cache"
 SAMPLERS = {
     "none": None,
-    "random": seeded(RandomOverSampler),
+    "ROS": seeded(RandomOverSampler),
     "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
     "PNL": seeded(PNLSampler, categorical_features="auto"),
     "PNL, atoms": seeded(PNLSampler, categorical_features="auto", value_support="auto"),

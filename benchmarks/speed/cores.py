@@ -290,7 +290,7 @@ TITLES = {
     "samplers": "`PNLSampler()` and `SMOTE()`, {cores} cores",
     "encoding": f"`ManyBodyProjector(offset=1.0).transform` of {{digits}} as {SHAPE}, "
     "{cores} cores",
-    "memory": "Minor page faults a row, one thread",
+    "memory": "Minor page faults per row, one thread",
     "dask": "The same at order 3 on workers of dask, {cores} cores",
 }
 

@@ -54,21 +54,21 @@ def others(strategy, shape):
 
 
 def mnist(n, repeats):
-    """As images, and as flat rows; whole ones in either case."""
+    """Compare samplers of images, in their shape and as flat rows."""
     X, y = problems.mnist_images(n)
     strategy = plus_a_fifth(y)
     images, flat = (28, 28), (784,)
     pnl = partial(PNLSampler, sampling_strategy=strategy, random_state=SEED)
-    # Pixels are masses beside their neighbours: not to be scaled one by one.
-    as_they_are = partial(pnl, method=Codes(embedding=None))
+    # All pixels have the same unit, so that they need no scaling.
+    without_embedding = partial(pnl, method=Codes(embedding=None))
     mixture = Codes(local_manifold="mixture", embedding=None)
     samplers = {
         "PNLSampler, images": (pnl(), images, 0.25),
-        "PNLSampler, images, as they are": (as_they_are(), images, 0.25),
-        "PNLSampler, images, as they are, n_jobs=-1": (
-            as_they_are(n_jobs=-1), images, None
+        "PNLSampler, images, embedding=None": (without_embedding(), images, 0.25),
+        "PNLSampler, images, embedding=None, n_jobs=-1": (
+            without_embedding(n_jobs=-1), images, None
         ),
-        "PNLSampler, images, as they are, mixture": (
+        "PNLSampler, images, embedding=None, mixture": (
             pnl(method=mixture), images, None
         ),
         "PNLSampler, flat": (pnl(), flat, 0.4),
