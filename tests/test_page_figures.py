@@ -101,7 +101,7 @@ ALLOWED = {
     },
     "docs/guide/sampling.md": {
         CONSTANT: [
-            "fewer than 18 rows", "uses 7", "uses 5", "at most 10",
+            "fewer than 18 rows", "uses 7", "uses 5", "at most 10", "fewer than 7",
             "16,384 rows", "therefore 0.6",
         ],
         EXAMPLE: ["300 new rows", "50 training rows"],
@@ -127,7 +127,7 @@ ALLOWED = {
         EXAMPLE: ["can have 17"],
     },
     "docs/recipes.md": {
-        EXAMPLE: ["60 bands", "class 8", "4,096 rows"],
+        EXAMPLE: ["60 bands", "class 8", "4,096 rows", "10 images per class"],
         SETTING: [
             "5 images per class", "16,000 samples", "2,700 clips",
             "1,000,000 rows and 20 features", "10% belong",
