@@ -80,7 +80,7 @@ except CalibrationError as error:
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for age, rows in survey.groupby("age"):
     axes[0].scatter(rows["income"], report.ratios[rows.index], s=6, label=age)
-axes[0].set(xscale="log", xlabel="income", ylabel="weight over design weight")
+axes[0].set(xscale="log", xlabel="income", ylabel="weight / design weight")
 axes[0].legend(title="age", frameon=False)
 table = report.to_frame()
 names = [name.removeprefix("the count of ").replace("'", "") for name in table.index]

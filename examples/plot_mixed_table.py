@@ -106,7 +106,7 @@ search = GridSearchCV(pipeline, grid, scoring="balanced_accuracy", cv=5).fit(X, 
 alone = make_pipeline(encoder, LogisticRegression())
 before = GridSearchCV(alone, {}, scoring="balanced_accuracy", cv=5).fit(X, y)
 print(f"balanced accuracy {before.best_score_:.3f} without new rows,")
-print(f"{search.best_score_:.3f} with them: {search.best_params_}")
+print(f"{search.best_score_:.3f} with new rows: {search.best_params_}")
 
 # %%
 # The same in polars
@@ -144,7 +144,7 @@ leaving = X[y == "leaves"]
 for panel, rows, title in zip(axes, (leaving, new), ("rows", "new rows"), strict=True):
     for country, group in rows.groupby("country", observed=True):
         panel.scatter(group["start"], group["balance"], s=9, label=country)
-    panel.set(title=f"{title} that leave", xlabel="start of the contract")
+    panel.set(title=f"customers who leave: {title}", xlabel="start of the contract")
     panel.xaxis.set_major_locator(mdates.YearLocator())
     panel.xaxis.set_major_formatter(mdates.DateFormatter("%Y"))
 axes[0].set_ylabel("balance")

@@ -48,7 +48,7 @@ for name, base in bases.items():
     )
     shown[name] = projected[:8]
 figure, axes = plt.subplots(len(shown), 8, figsize=(8, 3.2), layout="constrained")
-figure.suptitle("What two bases keep of an image")
+figure.suptitle("Images and their projections onto two bases")
 for line, (name, row) in zip(axes, shown.items(), strict=True):
     for axis, image in zip(line, row, strict=True):
         axis.imshow(image, cmap="gray_r", vmin=0, vmax=images.max())

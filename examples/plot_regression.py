@@ -6,8 +6,8 @@ Add rows to a regression problem
 :class:`~sklearn_pnl.PNLRegressionSampler` adds rows whose targets are the weighted
 means of the targets of their parents. In a pipeline of imbalanced-learn, the rows are
 added to each training fold. The example uses the 442 patients of the diabetes data and
-repeated cross-validation to compare the sampler with no new rows, and with copies with
-noise of a tenth of the standard deviation of each feature.
+repeated cross-validation to compare the sampler with no new rows, and with noisy copies
+(the noise is a tenth of the standard deviation of each feature).
 
 The picture shows the targets of the new rows, with the default and with
 ``row_weights="rarity"``.
@@ -34,7 +34,7 @@ X, y = load_diabetes(return_X_y=True)
 
 
 def with_noise(X, y):
-    """Return the rows and a copy of each row with noise."""
+    """Return the rows and a noisy copy of each row."""
     rng = np.random.default_rng(0)
     noisy = X + 0.1 * X.std(axis=0) * rng.normal(size=X.shape)
     return np.vstack([X, noisy]), np.concatenate([y, y])
@@ -88,7 +88,7 @@ axes.hist(y, bins, density=True, color="0.8", label="measured")
 for where in ("uniform", "rarity"):
     sampler = PNLRegressionSampler(n_samples=5.0, row_weights=where, random_state=0)
     new = sampler.fit_resample(X, y)[1][len(y) :]
-    axes.hist(new, bins, density=True, histtype="step", label=f"where={where!r}")
+    axes.hist(new, bins, density=True, histtype="step", label=f"row_weights={where!r}")
 axes.set(
     title="Targets of 442 patients and of new rows",
     xlabel="disease progression",

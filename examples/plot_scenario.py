@@ -60,8 +60,9 @@ print(f"totals differ by {(moved['all'] - moved['A'] - moved['B']).abs().max():.
 # %%
 # New stores with the same sales
 # ------------------------------
-# New stores with the same constraint also have the working hours of stores with such
-# sales. For sales above those of the largest stores, there are no rows to learn from.
+# New stores with the same constraint also have the working hours of stores with high
+# sales of A. The constraint is limited to the sales of the largest stores, because the
+# table contains no larger stores.
 wanted = np.minimum(1.2 * stores["A"], stores["A"].quantile(0.98))
 new = augmenter.sample(
     n, random_state=0, constraints=ColumnConstraint("A", equal=wanted)
@@ -87,7 +88,7 @@ for k in range(0, n, 4):
 for name, rows, color in (("stores", stores, "0.7"), ("moved", moved, "C0"),
                           ("new", new, "C1")):  # fmt: skip
     axes[1].scatter(rows["A"], rows["hours"], s=8, color=color, label=name)
-axes[1].set(title="Hours stay, or come along", xlabel="sales of A", ylabel="hours")
+axes[1].set(title="Moved and new stores", xlabel="sales of A", ylabel="hours")
 for axis in axes:
     axis.legend()
 plt.show()

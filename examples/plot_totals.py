@@ -64,7 +64,7 @@ print(f"\nrequired total of 40: {large['total'].min():.9f} to "
 # ------------
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.3), layout="constrained")
 axes[0].scatter(table["wages"], table["material"], s=5, color="0.8", label="all rows")
-axes[0].scatter(rare["wages"], rare["material"], s=14, label="rare rows")
+axes[0].scatter(rare["wages"], rare["material"], s=14, label="minority class")
 rows = new["PNLSampler"]
 axes[0].scatter(rows["wages"], rows["material"], s=5, label="new rows")
 axes[0].set(title="PNLSampler", xlabel="wages", ylabel="material")

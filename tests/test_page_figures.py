@@ -129,7 +129,7 @@ ALLOWED = {
         EXAMPLE: ["can have 17"],
     },
     "docs/recipes.md": {
-        EXAMPLE: ["60 bands", "class 8", "4,096 rows"],
+        EXAMPLE: ["60 bands", "class 8", "4,096 rows", "10 images per class"],
         SETTING: [
             "5 images per class", "16,000 samples", "2,700 clips",
             "1,000,000 rows and 20 features", "10% belong",

@@ -54,7 +54,7 @@ def others(strategy, shape):
 
 
 def mnist(n, repeats):
-    """As images, and as flat rows; whole ones in either case."""
+    """Compare samplers of images, in their shape and as flat rows."""
     X, y = problems.mnist_images(n)
     strategy = plus_a_fifth(y)
     images, flat = (28, 28), (784,)

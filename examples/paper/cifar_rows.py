@@ -112,8 +112,8 @@ tell("dimensions: B 1,410, D 2,334", f"{dim_b:,}, {dim_d:,}", dim_b == 1410,
 for name in ("new, mixture", "new, theta"):
     tell(
         f"fine shape is preserved, crude background colours shift ({name[5:]})",
-        f"correlation with the training image {same[name][1]:.2f} of the fine part, "
-        f"{same[name][0]:.2f} of the crude part",
+        f"correlation with the training image: {same[name][1]:.2f} for the fine part, "
+        f"{same[name][0]:.2f} for the crude part",
         same[name][1] > 0.5,
         same[name][0] < 0.9,
     )

@@ -54,8 +54,8 @@ for bandwidth, rows in new.items():
 spread = max(distances.values()) / min(distances.values())
 tell(
     "robust to bandwidths from 0.01 to 0.5",
-    f"{min(right.values()):.1%} to {max(right.values()):.1%} lie closest to an image "
-    f"of their class; distances to it differ by a factor of {spread:.2f}",
+    f"the nearest training image has the same class for {min(right.values()):.1%} to "
+    f"{max(right.values()):.1%}; its distance differs by a factor of {spread:.2f}",
     min(right.values()) > 0.95,
     spread < 1.2,
 )

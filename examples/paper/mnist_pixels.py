@@ -34,8 +34,8 @@ in_codes = np.concatenate(
 # %%
 # Comparison with noise
 # ---------------------
-# If a new image is a training image plus noise, its difference to the closest training
-# image has the length of the noise, and adjacent pixels are uncorrelated.
+# If a new image is a training image plus noise, its difference from the nearest
+# training image has the norm of the noise, and adjacent pixels are uncorrelated.
 
 
 def neighbours_alike(rows):

@@ -94,15 +94,15 @@ tell(
 )
 tell(
     "overlaps at a few neighbours",
-    f"neighbours of different digits: {mixed(codes, 4):.0%} of the codes at k = 4, "
-    f"{mixed(codes, 8):.0%} at 8; sharpness {sharp[names[1]]:.2f} and "
+    f"{mixed(codes, 4):.0%} of the codes have neighbours of different digits at k = 4, "
+    f"and {mixed(codes, 8):.0%} at k = 8; sharpness {sharp[names[1]]:.2f} and "
     f"{sharp[names[2]]:.2f}",
     sharp[names[1]] < 0.9 * sharp[names[0]],
 )
 tell(
     "collapse at k = 16",
-    f"sharpness {sharp[names[3]]:.2f}, distances {spread[names[3]] / real:.2f} of "
-    "those between real images",
+    f"sharpness {sharp[names[3]]:.2f}; the median distance between new images is "
+    f"{spread[names[3]] / real:.2f} times that between real images",
     sharp[names[3]] < 0.9 * sharp[names[0]],
     spread[names[3]] < 0.9 * spread[names[0]],
 )

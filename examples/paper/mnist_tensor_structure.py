@@ -92,16 +92,16 @@ tell(
     *(dims[name] == bases[name][2] for name in bases),
 )
 tell(
-    "finer structure does better with fewer numbers",
-    f"order 1: {kl[matrix]:.2f} nats lost with {dims[matrix]} numbers, {kl[fine]:.2f} "
-    f"with {dims[fine]}; order 2: {kl['7 x 4 x .., order 2']:.2f} with 136, "
-    f"{kl[orders[1]]:.2f} with 107",
+    "a finer structure is better with fewer numbers",
+    f"order 1 loses {kl[matrix]:.2f} nats with {dims[matrix]} numbers and "
+    f"{kl[fine]:.2f} with {dims[fine]}; order 2 loses "
+    f"{kl['7 x 4 x .., order 2']:.2f} with 136 and {kl[orders[1]]:.2f} with 107",
     kl[fine] < kl[matrix],
     kl[orders[1]] < kl["7 x 4 x .., order 2"],
 )
 tell(
-    "larger orders keep more",
-    f"{', '.join(f'{kl[name]:.3f}' for name in orders)} nats lost by orders 1 to 4",
+    "larger orders preserve more",
+    f"orders 1 to 4 lose {', '.join(f'{kl[name]:.3f}' for name in orders)} nats",
     np.all(np.diff([kl[name] for name in orders]) < 0),
 )
 

@@ -65,7 +65,7 @@ for name, shape in folds.items():
 at, beside = inside["matrix", 1]
 claims = [
     (
-        "order 1 errs where the chirp is",
+        "the error of order 1 is largest in the chirp",
         f"error {at:.1%} in the chirp, {beside:.1%} elsewhere",
         [at > 5 * beside],
     ),

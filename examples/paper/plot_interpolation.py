@@ -59,8 +59,8 @@ base, line, cells = energies.values()
 claims = [
     (
         "interaction energy is lower in the base all the way",
-        f"at most {base.max():.0e} nats in the base; on the straight line, after its "
-        f"start, which is separable, {line[1]:.4f} to {line[-1]:.3f}",
+        f"at most {base.max():.0e} nats in the base; {line[1]:.4f} to {line[-1]:.3f} "
+        "nats on the straight line after its start, which is separable",
         base[1:] < line[1:],
     ),
     (
