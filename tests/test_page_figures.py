@@ -132,7 +132,7 @@ ALLOWED = {
         EXAMPLE: ["60 bands", "class 8", "4,096 rows"],
         SETTING: [
             "5 images per class", "16,000 samples", "2,700 clips",
-            "1,000,000 rows and 20 features", "10% belong",
+            "1,000,000 rows and 20 features", "10% of the rows",
         ],
     },
     "docs/troubleshooting.md": {EXAMPLE: ["has 17", "1e12", "40% of the rows"]},
