@@ -294,7 +294,9 @@ class LineSource(Source):
             lost = self.absent[i] | self.absent[j]
             difference[lost] = 0
             np.copyto(mixed, self.cells[donors], where=lost)
-        mixed += parents.position[:, None] * difference
+        # The agreed cells are 0 before and after the multiplication.
+        difference *= parents.position[:, None]
+        mixed += difference
         if self.absent is not None or self.limits is not None:
             self._put_in_order(mixed, donors)
         noise, rows = self._noise(parents, donors, rng), mixed
