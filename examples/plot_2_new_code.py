@@ -4,8 +4,9 @@ The method, step 2: sample a code
 =================================
 
 A new code is sampled between the codes of two neighbouring rows, at a random position
-on the geodesic between them. Along the geodesic the ink moves gradually. Each picture
-shows the point of the base that belongs to a code, with the detail of order 1.
+on the geodesic between them. Along the geodesic the ink moves gradually. The five
+middle pictures show the points of the base that belong to codes, with the detail of
+order 1; the first and the last are the two rows.
 """
 
 # %%

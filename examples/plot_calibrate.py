@@ -7,7 +7,8 @@ In a survey, old people and people with a high income respond more often than ot
 The census publishes the number of people by region and age, and the tax office
 publishes the sum of all incomes. :func:`~sklearn_pnl.control.calibrate` finds the
 weights that satisfy all totals and are nearest to the design weights, in the KL
-divergence. An infeasible total raises an error that names the total.
+divergence. A total that is infeasible by itself raises an error that names
+the total and its feasible range.
 """
 
 # %%

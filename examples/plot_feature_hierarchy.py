@@ -12,8 +12,8 @@ child to its parent.
 If only the coordinates of the group heads are free, the sampler varies the amount of
 each group and takes the proportions inside a group from the neighbours. The picture
 shows how much the proportions of new rows differ from those of the neighbours. With the
-hierarchy they do not differ. SMOTE, or a tensor from the prime factors of 13 features,
-mixes them.
+hierarchy they do not differ. SMOTE, or a tensor of shape (7, 2), from 13 features and
+one padded cell, mixes them.
 """
 
 # %%

@@ -4,8 +4,9 @@ Generate households with published margins
 ==========================================
 
 A survey contains 600 households with region, tenure, persons, income and rent. A census
-publishes the numbers of households by region and tenure, the number of people, and the
-mean income. The 2,000 new households of this example satisfy these figures exactly.
+publishes the numbers of households by region and tenure, the numbers of people and
+children, the mean income and the sum of the rents. The 2,000 new households of this
+example satisfy the sum of the rents within 1%, and the other figures exactly.
 Each new household also satisfies the relations between the columns: adults and children
 add up to persons, and income is rent plus the remaining amount.
 """
@@ -42,8 +43,9 @@ survey = pd.DataFrame(
 # %%
 # A census
 # --------
-# The totals are counts by region, counts by region and tenure, the number of people and
-# the mean income. The share of rent has a tolerance of 1%.
+# The totals are counts by region, counts by region and tenure, the numbers of people
+# and children, the mean income and the sum of the rents. The sum of the rents has a
+# tolerance of 1%.
 census = [
     {"region": {"north": 700, "south": 800, "west": 500}},
     {("region", "tenure"): {("north", "owner"): 250, ("south", "owner"): 450}},

@@ -3,11 +3,11 @@
 Over-sample a data frame with categories and dates
 ==================================================
 
-The data frame contains numbers, integers, a Boolean column, two categories and a date,
-first in pandas and then in polars. :class:`~sklearn_pnl.PNLSampler` accepts the data
-frame before any encoding, in a pipeline whose parameters ``GridSearchCV`` selects. New
-rows have the same types. A new row takes all its categories from one parent, and
-satisfies the linear equalities that all rows satisfy.
+The data frame contains numbers, integers, a Boolean column, two categorical columns and
+two dates, first in pandas and then in polars. :class:`~sklearn_pnl.PNLSampler` accepts
+the data frame before any encoding, in a pipeline whose parameters ``GridSearchCV``
+selects. New rows have the same types. A new row takes all its categories from one
+parent, and satisfies the linear equalities that all rows satisfy.
 
 The picture shows the customers who leave, and the new rows.
 """

@@ -6,7 +6,8 @@ Preserve one region of an image in detail
 The elements of a base can be chosen freely. Order 1 of an 8 x 8 image preserves the ink
 of each row and each column. This example also preserves the centre of the image in
 detail. The eta of a cell is the ink below and to the right of the cell. If a block of
-cells and one more cell on either side are free, every pixel of the block is determined.
+cells, the next row below and the next column to the right are free, every pixel of the
+block is determined.
 
 The picture compares the base with order 1. The printed numbers give the lengths of
 the codes, and show that only the centre is exact.

@@ -62,7 +62,8 @@ for learner, model in learners.items():
     print(f"{learner:24}", *(f"{cell:>20}" for cell in cells))
 
 # %%
-# Ridge regression does not gain, because it already fits the means of the parents.
+# Ridge regression does not gain, because a new row is a weighted mean of two rows and
+# of their targets, which adds no information for a linear model.
 # Nearest neighbours and support vectors become worse, because a new row is nearer to
 # its parents than rows are to each other. The tree also becomes worse, and loses most
 # with noisy copies.
@@ -85,10 +86,12 @@ print(f"best of the search: {search.best_params_}, R2 {search.best_score_:.3f}")
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 bins = np.linspace(y.min(), y.max(), 25)
 axes.hist(y, bins, density=True, color="0.8", label="measured")
-for where in ("uniform", "rarity"):
-    sampler = PNLRegressionSampler(n_samples=5.0, row_weights=where, random_state=0)
+for weights in ("uniform", "rarity"):
+    sampler = PNLRegressionSampler(n_samples=5.0, row_weights=weights, random_state=0)
     new = sampler.fit_resample(X, y)[1][len(y) :]
-    axes.hist(new, bins, density=True, histtype="step", label=f"row_weights={where!r}")
+    axes.hist(
+        new, bins, density=True, histtype="step", label=f"row_weights={weights!r}"
+    )
 axes.set(
     title="Targets of 442 patients and of new rows",
     xlabel="disease progression",

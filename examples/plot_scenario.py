@@ -58,11 +58,11 @@ print(
 print(f"totals differ by {(moved['all'] - moved['A'] - moved['B']).abs().max():.0e}")
 
 # %%
-# New stores with the same sales
-# ------------------------------
-# New stores with the same constraint also have the working hours of stores with high
-# sales of A. The constraint is limited to the sales of the largest stores, because the
-# table contains no larger stores.
+# New stores with higher sales of A
+# ---------------------------------
+# Only A is constrained here. The requested sales are limited to the 98% quantile of A,
+# because the table contains few larger stores. The new stores also have the working
+# hours of stores with high sales of A.
 wanted = np.minimum(1.2 * stores["A"], stores["A"].quantile(0.98))
 new = augmenter.sample(
     n, random_state=0, constraints=ColumnConstraint("A", equal=wanted)

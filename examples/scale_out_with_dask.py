@@ -3,7 +3,7 @@
 Use a cluster with dask
 =======================
 
-There are three ways to use more processes. The results have the same bytes as in a
+There are three ways to process more rows. The results have the same bytes as in a
 single process:
 
 - ``joblib.parallel_config("dask")`` distributes the blocks of rows of an estimator or
@@ -46,7 +46,7 @@ def main():
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
         Client(c) as client,
     ):
-        # Import the package first, so that the time of the first task has no imports.
+        # Import the package first, so that the measured time does not include imports.
         client.run(import_module, "sklearn_pnl.sampler")
         over_sample(images, labels)
         encode_chunks(images)

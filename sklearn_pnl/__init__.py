@@ -2,10 +2,10 @@
 
 :class:`PNLSampler` and :class:`PNLRegressionSampler` add rows to classification and
 regression problems, and :class:`PNLAugmenter` generates rows without targets. New rows
-are drawn on straight lines between near rows (:class:`Lines`), or from codes
-(:class:`Codes`). Codes are projections of positive tensors onto log-linear models on a
-poset (Hu and Sugiyama, ICLR 2026). The folder ``control`` contains constraints and
-totals, and ``geometry`` contains the log-linear models.
+lie near straight lines between neighbouring rows (:class:`Lines`), or are decoded from
+codes (:class:`Codes`). Codes are projections of positive tensors onto log-linear models
+on a poset (Hu and Sugiyama, ICLR 2026). The subpackage ``control`` contains constraints
+and totals, and ``geometry`` contains the log-linear models.
 """
 
 from importlib import import_module

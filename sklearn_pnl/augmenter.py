@@ -230,12 +230,13 @@ class PNLAugmenter(Augmentation):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. The search leaves out the columns with the most missing cells, and
-        then the rows that still have a missing cell. If fewer rows than columns plus
-        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns. A sum must be constant, or equal the column directly before or after
-        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
-        cells (without empty columns).
+        equalities. If cells are missing, columns with the most missing cells are left
+        out until at least twice as many complete rows as columns remain; incomplete
+        rows are not used. If fewer rows than columns plus two remain, or more than
+        1,000 columns, "auto" finds only sums of adjacent columns. A sum must be
+        constant, or equal the column directly before or after the summed columns.
+        "auto" does not search sparse rows with more than 2 ** 24 cells (without empty
+        columns).
 
     n_jobs : int, default=None
         Number of parallel jobs over blocks of rows. None means 1 unless in a

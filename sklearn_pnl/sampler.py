@@ -47,10 +47,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
         number of rows of the largest class. The other strings ("minority", "not
         minority", "not majority", "all") have the meaning of imbalanced-learn. A float
         is the requested ratio of the minority class to the majority class of a binary
-        problem; a ratio below the current ratio raises an error. A dict gives the
+        problem; a ratio that asks for no new row raises an error. A dict gives the
         requested number of rows of each class, including the original rows; the number
-        can exceed that of the majority class. Classes that already have the requested
-        number of rows get no new rows.
+        can exceed that of the majority class. Unless a ratio is given, classes that
+        already have the requested number of rows get no new rows.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
@@ -99,9 +99,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Distance by which new values may exceed the training range of a feature, as a
         share of the length of the range. Values beyond that distance are reflected. The
         default, 0, keeps for example latitudes, shares and pixels within the training
-        range. None sets no bounds. Integer and binary columns always stay within the
-        training range. The range is that of all classes, so a new row of one class can
-        have a value that occurs only in another class.
+        range. None sets no bounds. Integer, binary and date columns always stay
+        within the training range. The range is that of all classes, so a new row of one
+        class can have a value that occurs only in another class.
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that new rows satisfy. "auto" searches for
@@ -110,12 +110,13 @@ class PNLSampler(Augmentation, BaseOverSampler):
         training rows do. You can also pass equalities as returned by
         :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
         ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. The search leaves out the columns with the most missing cells, and
-        then the rows that still have a missing cell. If fewer rows than columns plus
-        two remain, or more than 1,000 columns, "auto" finds only sums of adjacent
-        columns. A sum must be constant, or equal the column directly before or after
-        the summed columns. "auto" does not search sparse rows with more than 2 ** 24
-        cells (without empty columns). The search uses the rows of all classes.
+        equalities. If cells are missing, columns with the most missing cells are left
+        out until at least twice as many complete rows as columns remain; incomplete
+        rows are not used. If fewer rows than columns plus two remain, or more than
+        1,000 columns, "auto" finds only sums of adjacent columns. A sum must be
+        constant, or equal the column directly before or after the summed columns.
+        "auto" does not search sparse rows with more than 2 ** 24 cells (without empty
+        columns). The search uses the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class

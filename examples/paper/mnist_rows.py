@@ -45,7 +45,7 @@ print(f"tensor {method.poset_.shape}, base of {dims[0]} dimensions with the mass
 # Preservation of shapes
 # ----------------------
 # This check does not use the method: does the closest training image have the class of
-# the new image? For held-out training images it usually does.
+# the new image? For real images that are left out of the search it usually does.
 rng = np.random.default_rng(0)
 some = rng.choice(len(new), 1000, replace=False)
 distance, near = closest(X, new[some])

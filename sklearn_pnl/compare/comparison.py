@@ -170,7 +170,8 @@ def compare_samples(
     - **Membership.** "membership" is the AUC of an attack that classifies rows as
       training rows if they are close to a new row. The AUC is 0.5 if new rows do not
       reveal the training rows. The criterion requires ``X_test``.
-    - **Support.** "ranges" is the share of values outside the training range.
+    - **Support.** "ranges" is the largest share, over the features, of new values
+      outside the training range.
     - **Features.** "location" compares means, "spread" compares standard deviations,
       and "correlations" compares correlations. Missing cells are compared by the
       classifier, and by the shares in ``features``.

@@ -16,18 +16,16 @@ and ``rake`` compute ``weights`` and tables that have given totals.
 from .adjusting import adjust
 from .audit import SampleReport
 from .calibration import CalibrationError, CalibrationReport, calibrate, rake
-from .constraints import CONSTRAINTS, ColumnConstraint, Constraint, LinearConstraints
+from .constraints import ColumnConstraint, LinearConstraints
 from .infeasible_requests import Infeasibility
 from .relations import find_equalities
 from .totals import column_total
 from .value_support import ValueSupport
 
 __all__ = [
-    "CONSTRAINTS",
     "CalibrationError",
     "CalibrationReport",
     "ColumnConstraint",
-    "Constraint",
     "Infeasibility",
     "LinearConstraints",
     "SampleReport",

@@ -260,8 +260,8 @@ def calibrate(
     CalibrationError
         A ``ValueError`` with the attribute ``report``, if a total is not satisfied and
         ``strict`` is True. The message names each total that is infeasible by itself,
-        with its feasible range. If totals contradict each other, the message names the
-        total with the largest residual.
+        with its feasible range. If no total is infeasible by itself, the message names
+        the total with the largest residual.
 
     See Also
     --------
@@ -418,16 +418,19 @@ class _RowTotals(LinearConstraints):
         The messages call the result ``noun``: "weights", or "cells" of a table.
         """
         reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
+        by_bounds = np.full(len(self), _is_bounded(floor, ceiling))
         for k in np.flatnonzero(self.is_mean):
-            # The range holds for all non-negative weights, and ignores the bounds.
-            row = self._row(k)[ceiling > 0]
-            reach[:, k] = row.min(), row.max()
-        least, most = reach
-        beyond = self.lower > most + _ROUNDING * np.abs(most)
-        beyond |= self.upper < least - _ROUNDING * np.abs(least)
+            row = self._row(k)
+            values = row[ceiling > 0]
+            reach[:, k] = values.min(), values.max()
+            # Other bounds can help only if non-negative weights can give the mean.
+            by_bounds[k] = np.isfinite(ceiling).all() and not self._is_beyond(reach)[k]
+            if by_bounds[k]:
+                reach[:, k] = _range_of_mean(row, floor, ceiling)
+        beyond = self._is_beyond(reach)
         if beyond.any():
             reasons = (
-                self._beyond(k, span(least[k], most[k], 7), floor, ceiling, noun)
+                self._beyond(k, span(*reach[:, k], 7), by_bounds[k], ceiling, noun)
                 for k in np.flatnonzero(beyond)
             )
             return np.clip(design, floor, ceiling), 0, tuple(reasons)
@@ -449,13 +452,19 @@ class _RowTotals(LinearConstraints):
         )
         return weights, n_iter, (reason,)
 
-    def _beyond(self, k, reach, floor, ceiling, noun):
+    def _is_beyond(self, reach):
+        """Check which totals lie outside the least and most values ``reach`` (2, k)."""
+        least, most = reach
+        too_high = self.lower > most + _ROUNDING * np.abs(most)
+        return too_high | (self.upper < least - _ROUNDING * np.abs(least))
+
+    def _beyond(self, k, reach, by_bounds, ceiling, noun):
         """Explain why total ``k`` lies outside the range ``reach`` of its values."""
         limit, remedy = "non-negative weights", ""
         if noun == "cells":
             limit, remedy = "the cells of the table", ", or the table"
             reach += ", because cells keep their signs and zeros stay 0"
-        elif _is_bounded(floor, ceiling) and not self.is_mean[k]:
+        elif by_bounds:
             limit, remedy = "weights within bounds", ", or widen bounds"
         elif not ceiling.all():
             limit += " of rows with a positive design weight"
@@ -463,6 +472,18 @@ class _RowTotals(LinearConstraints):
             f"{self.requirement(k)}, but {limit} can only give {reach}. Change the "
             f"total{remedy}."
         )
+
+
+def _range_of_mean(values, floor, ceiling):
+    """Return the least and the largest mean of values (n,) with bounded weights."""
+    limits = []
+    for order in (np.argsort(values), np.argsort(-values)):
+        # In an extreme mean, the first rows have the largest weights.
+        x, low, more = values[order], floor[order], (ceiling - floor)[order]
+        weight = low.sum() + np.r_[0.0, np.cumsum(more)]
+        total = low @ x + np.r_[0.0, np.cumsum(more * x)]
+        limits.append(total[weight > 0] / weight[weight > 0])
+    return limits[0].min(), limits[1].max()
 
 
 def _is_bounded(floor, ceiling):

@@ -423,9 +423,9 @@ def find_equalities(X: Rows) -> LinearConstraints:
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, *shape)
-        Rows. The search ignores categorical columns. If cells are missing, the search
-        leaves out the columns with the most missing cells, and then the rows that still
-        have a missing cell.
+        Rows. The search ignores categorical columns. If cells are missing,
+        columns with the most missing cells are left out until at least twice as many
+        complete rows as columns remain; incomplete rows are not used.
 
     Returns
     -------

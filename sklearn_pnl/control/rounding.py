@@ -7,7 +7,7 @@ rounds rows that a projection moved, so that their sums are kept.
 
 import numpy as np
 
-from .constraints import ALMOST
+from .constraints import ALMOST, TOL
 from .implied_equalities import parts_of
 
 # --- new rows -------------------------------------------------------------------------
@@ -61,6 +61,24 @@ def round_in_order(rows, relations):
             rows[wrong, p] = columns.rounded(rows[wrong, q], p, np.floor)
         elif columns.steps[q] > 0:
             rows[wrong, q] = columns.rounded(rows[wrong, p], q, np.ceil)
+
+
+def clip_to_order(rows, relations):
+    """Make columns equal, in place, if they violate an order only by rounding."""
+    columns, ordered = relations.columns, relations.ordered
+    sizes = columns.ranges + np.maximum(np.abs(columns.low), np.abs(columns.high))
+    # Each change can violate the order of the previous column of a chain.
+    for _ in range(len(ordered)):
+        is_changed = False
+        for p, q in ordered:
+            gap, tol = rows[:, p] - rows[:, q], TOL * max(sizes[p], sizes[q])
+            wrong = (gap > 0) & (gap <= tol)
+            target, source = (p, q) if columns.steps[p] == 0 else (q, p)
+            if wrong.any() and columns.steps[target] == 0:
+                rows[wrong, target] = rows[wrong, source]
+                is_changed = True
+        if not is_changed:
+            break
 
 
 def restore(rows, relations):

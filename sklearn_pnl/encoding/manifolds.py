@@ -48,7 +48,7 @@ class LocalManifold(BaseEstimator):
     FiberManifold : Decode with the expectations of the code; inverse of encoding.
     ThetaManifold : Decode on the set of the paper.
     EtaManifold : Decode with the expectations of near rows.
-    MixtureManifold : Decode to the point at which the authors' program stops.
+    MixtureManifold : Decode to a point on the path of the authors' program.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -136,7 +136,7 @@ class FiberManifold(LocalManifold):
     --------
     ThetaManifold : Decode on the set of the paper.
     EtaManifold : Decode with the expectations of near rows.
-    MixtureManifold : Decode to the point at which the authors' program stops.
+    MixtureManifold : Decode to a point on the path of the authors' program.
     BackwardProjector : Encode rows and decode codes.
 
     References
@@ -183,7 +183,7 @@ class ThetaManifold(LocalManifold):
     --------
     FiberManifold : Decode with the expectations of the code; inverse of encoding.
     EtaManifold : Decode with the expectations of near rows.
-    MixtureManifold : Decode to the point at which the authors' program stops.
+    MixtureManifold : Decode to a point on the path of the authors' program.
     BackwardProjector : Encode rows and decode codes.
 
     References
@@ -233,7 +233,7 @@ class EtaManifold(LocalManifold):
     --------
     FiberManifold : Decode with the expectations of the code; inverse of encoding.
     ThetaManifold : Decode on the set of the paper.
-    MixtureManifold : Decode to the point at which the authors' program stops.
+    MixtureManifold : Decode to a point on the path of the authors' program.
     BackwardProjector : Encode rows and decode codes.
 
     Examples

@@ -29,7 +29,7 @@ from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
 from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
-from ..control.rounding import discretize, mend, reset_together
+from ..control.rounding import clip_to_order, discretize, mend, reset_together
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
@@ -102,8 +102,8 @@ class Codes(ObjectsByName, BaseEstimator):
     reshaper : {"auto", "prime"}, transformer or None, default="auto"
         Transformer from rows to tensors, with an inverse. "prime" uses
         :class:`PrimeFactorReshaper` and pads with the mean of the row. None keeps the
-        shape of the rows. "auto" uses "prime" if codes are reduced and no poset is
-        given, and None otherwise.
+        shape of the rows. "auto" uses "prime" if ``order`` is set, here, as base of a
+        projector or in ``local_manifold``, and no poset is given; and None otherwise.
 
     embedding : {"minmax", "minmax-table"}, transformer or None, default="minmax"
         Transformer to non-negative values, with an inverse. "minmax" scales each
@@ -121,8 +121,8 @@ class Codes(ObjectsByName, BaseEstimator):
         Partial order of the cells.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
-        Mask of the elements whose natural parameters form the code, without the bottom.
-        All True if nothing is reduced.
+        Mask of the elements whose natural parameters form the code; the bottom element
+        of the poset is not counted. All True if nothing is reduced.
 
     embedding_, reshaper_ : transformer or None
         Fitted transformers.
@@ -220,10 +220,11 @@ class Codes(ObjectsByName, BaseEstimator):
         ``method="paper"`` of the estimators is the same as ``Codes.paper(order=1)``.
         The settings are an offset of 1e-5, a kernel density with bandwidth 0.05, and
         decoding by :class:`~sklearn_pnl.encoding.MixtureManifold` (Hu and Sugiyama,
-        ICLR 2026, appendix C.1). A code is then decoded to the point at which the
-        authors' natural gradient stops. The point depends on the number of neighbours
-        and on the learning rate; to change the point, pass for example
-        ``local_manifold=MixtureManifold(step=0.95)``.
+        ICLR 2026, appendix C.1). If w is the point of a code and r the mean of its
+        neighbours, the code is decoded to ``(1 - step) * w + step * r`` with the fixed
+        step 0.98. The authors' program follows the same path, but stops at a step that
+        depends on the number of neighbours and on the learning rate. To change the
+        step, pass for example ``local_manifold=MixtureManifold(step=0.95)``.
         ``Codes.paper(local_manifold="theta")`` decodes by equation 2 of the paper.
 
         Two settings of the authors' notebooks for tables differ from this method. The
@@ -443,7 +444,10 @@ class CodeSource(Source):
     def training_rows(self):
         """Decode the training rows (m, D) from their codes."""
         numbers = self.embedding.back(self.training.decoded())
-        return np.clip(numbers, self.relations.columns.low, self.relations.columns.high)
+        columns = self.relations.columns
+        rows = np.clip(numbers, columns.low, columns.high)
+        clip_to_order(rows, self.relations)
+        return rows
 
     def batches(self, request, rng, size):
         """Yield batches of ``size`` new rows (Algorithm 2, steps 2 to 5)."""
@@ -502,4 +506,5 @@ class CodeSource(Source):
             discretize(numbers, numbers[:, is_binary], self.relations)
         else:
             discretize(numbers, cells[donors][:, is_binary], self.relations)
+            clip_to_order(numbers, self.relations)
             mend(numbers, donors, base_rows, cells, self.relations)

@@ -768,3 +768,22 @@ def test_search_for_integer_weights_is_limited_in_time():
         requested[name][0] += total - sum(requested[name].values())
     weights = calibrate(frame, requested, integer=True, return_report=True)[0]
     assert (weights % 1 == 0).all()
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 2.0), (0.0, 2.0)])
+def test_a_mean_that_bounds_exclude_is_named_with_its_range(bounds):
+    x = np.array([460.0, 3000.0, 9000.0])
+    extremes = [np.array(w) for w in product(bounds, repeat=3) if any(w)]
+    means = [w @ x / w.sum() for w in extremes]
+    with pytest.raises(CalibrationError, match="mean of x0") as error:
+        calibrate(x[:, None], column_total(0, 459, mean=True), bounds=bounds)
+    assert "non-negative weights can only give 460 to 9000" in str(error.value)
+    if bounds[0] > 0:
+        request = column_total(0, 900, mean=True)
+        with pytest.raises(CalibrationError, match="mean of x0") as error:
+            calibrate(x[:, None], request, bounds=bounds)
+        assert f"can only give {min(means):.7g} to {max(means):.7g}" in str(error.value)
+    for mean in (min(means) * 1.01, max(means) * 0.99):
+        request = column_total(0, mean, mean=True)
+        weights = calibrate(x[:, None], request, bounds=bounds)
+        np.testing.assert_allclose(weights @ x / weights.sum(), mean)

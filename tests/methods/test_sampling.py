@@ -1,8 +1,9 @@
-"""Tests of new rows that become copies of training rows."""
+"""Tests of how batches of new rows keep relations and constraints."""
 
 import numpy as np
+import pytest
 
-from sklearn_pnl import PNLAugmenter
+from sklearn_pnl import Codes, PNLAugmenter
 from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.control.constraints import LinearConstraints
 
@@ -25,3 +26,18 @@ def test_candidates_for_infeasible_rows_are_computed_once_per_constraint(monkeyp
     assert sizes.count(len(X)) == 1 and not left.any()
     assert (copied.numbers == X[copied.donors]).all()
     assert (copied.numbers[:, 0] >= 0.5).all()
+
+
+@pytest.mark.parametrize("method", [Codes(), Codes(order=1), Codes.paper()])
+def test_new_rows_are_in_order_without_rounding(method):
+    rng = np.random.default_rng(0)
+    low = rng.gamma(2, 100, 60)
+    middle, high = low + rng.gamma(1, 30, (2, 60)).cumsum(axis=0)
+    # Rows with equal values are the limit of the order.
+    middle[::5], high[::3] = low[::5], np.maximum(low, middle)[::3]
+    high[::5] = np.maximum(high, middle)[::5]
+    X = np.column_stack([low, middle, high, rng.normal(size=60)])
+    augmenter = PNLAugmenter(method).fit(X)
+    assert len(augmenter.orders_) == 2
+    new = augmenter.sample(300, random_state=0)
+    assert (np.diff(new[:, :3], axis=1) >= 0).all()

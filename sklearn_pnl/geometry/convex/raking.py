@@ -138,8 +138,9 @@ def rake_array(
     Notes
     -----
     Tables are dense, and raked cells are not rounded to integers. For bounds of cells
-    and intervals of margins, use :func:`linear_projection`. If the margins do not
-    include some unknown cells (quasi-independence), use :func:`complete`.
+    and intervals of margins, use :func:`linear_projection`. If some cells are
+    unknown and the given margins are sums over the known cells only
+    (quasi-independence), use :func:`complete`.
 
     References
     ----------
