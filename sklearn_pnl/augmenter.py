@@ -213,8 +213,8 @@ class PNLAugmenter(Augmentation):
         values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
         example 0) are copied from a parent. If the categories of a column have disjoint
         ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
-        requires an age of 18 or more. Binary columns count as categories. None, the
-        default of the samplers, rounds only according to the dtypes.
+        requires an age of 18 or more. Here, binary columns count as categories. None,
+        the default of the samplers, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

@@ -47,10 +47,11 @@ class PNLSampler(Augmentation, BaseOverSampler):
         number of rows of the largest class. The other strings ("minority", "not
         minority", "not majority", "all") have the meaning of imbalanced-learn. A float
         is the requested ratio of the minority class to the majority class of a binary
-        problem; a ratio that asks for no new row raises an error. A dict gives the
-        requested number of rows of each class, including the original rows; the number
-        can exceed that of the majority class. Unless a ratio is given, classes that
-        already have the requested number of rows get no new rows.
+        problem, above 0 and at most 1; a ratio that asks for no new row raises an
+        error. A dict gives the requested number of rows of each class, including the
+        original rows; the number can exceed that of the majority class, and must not be
+        smaller than the number of rows of the class. With a dict or a string, classes
+        that already have the requested number of rows get no new rows.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
@@ -92,8 +93,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
         example 0) are copied from a parent. If the categories of a column have disjoint
         ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
-        requires an age of 18 or more. Binary columns count as categories. The default,
-        None, rounds only according to the dtypes.
+        requires an age of 18 or more. Here, binary columns count as categories. The
+        default, None, rounds only according to the dtypes.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

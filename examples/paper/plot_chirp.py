@@ -70,7 +70,7 @@ claims = [
         [at > 5 * beside],
     ),
     (
-        "order 2 does not",
+        "order 2 has no error",
         f"error {max(inside['matrix', 2]):.0e}; order 2 preserves a matrix completely",
         [max(inside["matrix", 2]) < 1e-9],
     ),
