@@ -214,14 +214,15 @@ class PNLAugmenter(Augmentation):
         example 0) are copied from a parent. If the categories of a column have disjoint
         ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
         requires an age of 18 or more. Here, binary columns count as categories. None,
-        the default of the samplers, rounds only according to the dtypes.
+        the default of the samplers, rounds only according to the dtypes, and dates to
+        their time unit.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
         share of the length of the range. Values beyond that distance are reflected. The
         default, 0, keeps for example latitudes, shares and pixels within the training
-        range. None sets no bounds. Integer and binary columns always stay within the
-        training range. In a sampler, the range is that of all classes.
+        range. None sets no bounds. Integer, binary and date columns always stay within
+        the training range. In a sampler, the range is that of all classes.
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that new rows satisfy. "auto" searches for

@@ -94,14 +94,15 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         example 0) are copied from a parent. If the categories of a column have disjoint
         ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
         requires an age of 18 or more. Here, binary columns count as categories. The
-        default, None, rounds only according to the dtypes.
+        default, None, rounds only according to the dtypes, and dates to their time
+        unit.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
         share of the length of the range. Values beyond that distance are reflected. The
         default, 0, keeps for example latitudes, shares and pixels within the training
-        range. None sets no bounds. Integer and binary columns always stay within the
-        training range.
+        range. None sets no bounds. Integer, binary and date columns always stay within
+        the training range.
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that new rows satisfy. "auto" searches for

@@ -94,7 +94,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         example 0) are copied from a parent. If the categories of a column have disjoint
         ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
         requires an age of 18 or more. Here, binary columns count as categories. The
-        default, None, rounds only according to the dtypes.
+        default, None, rounds only according to the dtypes, and dates to their time
+        unit.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

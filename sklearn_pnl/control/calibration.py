@@ -53,7 +53,7 @@ _SOLVER_CONSTRAINTS = {
 
 
 class CalibrationError(ValueError):
-    """Error of totals that the weights miss, with the :class:`CalibrationReport`.
+    """Error raised if weights miss a total, with the :class:`CalibrationReport`.
 
     See Also
     --------

@@ -224,7 +224,7 @@ class LinearConstraints:
 
     @property
     def names(self) -> list[str]:
-        """The sums without bounds, as messages name the sums."""
+        """The formulas or labels of the sums, as shown in messages."""
         if self.labels is not None:
             return [*self.labels]
         return [linear_form(a, self.feature_names) for a in self.coefficients]

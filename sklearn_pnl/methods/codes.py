@@ -102,8 +102,10 @@ class Codes(ObjectsByName, BaseEstimator):
     reshaper : {"auto", "prime"}, transformer or None, default="auto"
         Transformer from rows to tensors, with an inverse. "prime" uses
         :class:`PrimeFactorReshaper` and pads with the mean of the row. None keeps the
-        shape of the rows. "auto" uses "prime" if ``order`` is set, here, as base of a
-        projector or in ``local_manifold``, and no poset is given; and None otherwise.
+        shape of the rows. "auto" uses "prime" if no poset is given and the base or
+        the local manifold is reduced: by ``order``, by the order or base of a
+        :class:`ManyBodyProjector`, or by ``local_manifold``. Otherwise, "auto" uses
+        None.
 
     embedding : {"minmax", "minmax-table"}, transformer or None, default="minmax"
         Transformer to non-negative values, with an inverse. "minmax" scales each
