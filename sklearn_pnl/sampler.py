@@ -91,10 +91,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
         values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
-        example 0) are copied from a parent. If the categories of a column have disjoint
-        ranges of a numeric column, new rows satisfy the threshold: for example, "adult"
-        requires an age of 18 or more. Here, binary columns count as categories. The
-        default, None, rounds only according to the dtypes, and dates to their time
+        example 0) are copied from a parent. If a numeric column has disjoint ranges for
+        the categories of another column, new rows satisfy the threshold: for example,
+        "adult" requires an age of 18 or more. Here, binary columns count as categories.
+        The default, None, rounds only according to the dtypes, and dates to their time
         unit.
 
     extrapolation : float or None, default=0.0

@@ -58,9 +58,9 @@ def adjust(
     Then values are rounded to the resolution of their column (integers, or up to four
     decimals). In sums with coefficients 1 and -1, the largest remainders are rounded
     up, so that the sums are preserved. A row of integer types that then violates a
-    constraint is replaced by the nearest feasible row of integers. If no
-    feasible rounded values are found, the moved cells lose their rounding, except for
-    integer types.
+    constraint is replaced by the nearest feasible row of integers. If no feasible
+    rounded values are found, the moved cells lose their rounding, except for integer
+    types.
 
     Values can leave the range of their column and change their sign. To prevent this,
     pass ``extrapolation=0`` or ``ColumnConstraint(..., lower=0)``.

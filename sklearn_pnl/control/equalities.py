@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ssyrk
 from scipy.linalg.lapack import dpstrf, spotrf, strtri
 
-from .._utils.arrays import BLOCK_CELLS, slices, some_columns
+from .._utils.arrays import BLOCK_CELLS, slices, some_columns, with_errstate
 from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
 
@@ -169,9 +169,12 @@ class _Search(NamedTuple):
         the sample, until all rows confirm the remaining equalities. The sample is None
         if half of the rows suffice to exclude exact equalities.
         """
-        columns = self.columns
-        few = order[: max(1000, 2 * len(columns))]
-        precision = self.precision[columns]
+        columns, size = self.columns, max(1000, 2 * len(self.columns))
+        few, precision = order[:size], self.precision[columns]
+        least, most = column_bounds(some_columns(self.full[few], columns))
+        rare = columns[least == most]
+        if len(rare):
+            few = sample_with_bounds(self.full, rare, order, size)
         left = unexplained_if_independent(self.full, few, columns, precision)
         if left is not None:
             equations = no_equations(self.rows.shape[1])
@@ -285,6 +288,7 @@ class _Search(NamedTuple):
         return equations
 
 
+@with_errstate(over="ignore", invalid="ignore")
 def unexplained_if_independent(rows, sample, columns, precision):
     """Compute the share (c,) of each column's variance that the others leave, or None.
 
@@ -299,21 +303,22 @@ def unexplained_if_independent(rows, sample, columns, precision):
     center = unit = None
     for block in slices(n, 1 + 4 * BLOCK_CELLS // c):
         cells = some_columns(rows[sample[block]], columns)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if center is None:
-                kind = np.result_type(cells, np.float32)
-                center = cells.mean(axis=0, dtype=float).astype(kind)
-                unit = cells.std(axis=0).astype(np.float32)
-                unit[unit == 0] = 1.0
-            cells = (cells - center).astype(np.float32, copy=False)
-            cells /= unit
-            sums += cells.sum(axis=0)
+        if center is None:
+            kind = np.result_type(cells, np.float32)
+            center = cells.mean(axis=0, dtype=float).astype(kind)
+            unit = cells.std(axis=0).astype(np.float32)
+            unit[unit == 0] = 1.0
+        cells = (cells - center).astype(np.float32, copy=False)
+        cells /= unit
+        sums += cells.sum(axis=0)
         products = ssyrk(1.0, cells.T, beta=1.0, c=products, overwrite_c=True)
     mean = sums / n
-    with np.errstate(invalid="ignore", divide="ignore"):
-        part = (np.sqrt(n) * mean).astype(np.float32)
-        products -= np.outer(part, part)
-        squares = products.diagonal().copy()
+    part = (np.sqrt(n) * mean).astype(np.float32)
+    products -= np.outer(part, part)
+    squares = products.diagonal().copy()
+    # Single precision can overflow.
+    if not (squares > 0).all():
+        return None
     factor, failed = spotrf(products, overwrite_a=True)
     spread = np.sqrt(squares / n) * unit
     # No value is more than sqrt(n) standard deviations from the mean.

@@ -66,7 +66,7 @@ def round_in_order(rows, relations):
 def clip_to_order(rows, relations):
     """Make columns equal, in place, if they violate an order only by rounding."""
     columns, ordered = relations.columns, relations.ordered
-    sizes = columns.ranges + np.maximum(np.abs(columns.low), np.abs(columns.high))
+    sizes = columns.ranges + np.maximum(np.abs(columns.least), np.abs(columns.most))
     # Each change can violate the order of the previous column of a chain.
     for _ in range(len(ordered)):
         is_changed = False

@@ -662,3 +662,16 @@ def test_shares_of_dependent_columns_are_not_computed_in_single_precision():
     X[:, 7] = X[:, :5].sum(axis=1)
     columns, precision = np.arange(100), np.zeros(100)
     assert unexplained_if_independent(X, np.arange(1500), columns, precision) is None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_columns_that_vary_in_few_rows_of_a_wide_table_are_searched(dtype):
+    """Test a total with a part that is 0 in all rows but three."""
+    rng = np.random.default_rng(0)
+    X = np.rint(100 * rng.normal(size=(4000, 300)))
+    X[:, 5] = 0
+    X[[7, 1900, 3999], 5] = 25
+    assert len(find_equalities(X.astype(dtype))) == 0
+    X[:, 9] = X[:, 5] + X[:, 20]
+    (description,) = find_equalities(X.astype(dtype)).descriptions
+    assert description == "x9 = x5 + x20"

@@ -41,3 +41,11 @@ def test_new_rows_are_in_order_without_rounding(method):
     assert len(augmenter.orders_) == 2
     new = augmenter.sample(300, random_state=0)
     assert (np.diff(new[:, :3], axis=1) >= 0).all()
+
+
+def test_columns_are_made_equal_only_if_rounding_violates_their_order():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2, size=(60, 3))
+    X[:, 1] = X[:, 0] + rng.gamma(1, size=60) + 0.3
+    new = PNLAugmenter(Codes(), extrapolation=None).fit(X).sample(500, random_state=0)
+    assert (new[:, 0] < new[:, 1]).all()

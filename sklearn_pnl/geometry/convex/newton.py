@@ -122,6 +122,8 @@ def newton_dense(
 
     From 129 variables on, a Cholesky factor is used for several steps.
     """
+    # The patience is larger than for inexact directions, because dense Hessians allow
+    # progress for longer.
     (n, m), given = x.shape, {"patience": 25, "settled": settled}
     if not n or m < _FACTORED_FROM or not isinstance(x, np.ndarray):
         steps = _dense_direction, _line_search
@@ -349,11 +351,11 @@ def _factor(problem, point, row, single):
     """Return the lower Cholesky factor of a Hessian, preferably in single precision."""
     if single:
         hessian = problem.hessian(point.astype(np.float32), row)[0]
-        hessian = _ridged(hessian, 1e-7).T
+        hessian = _ridged(hessian, 2e-7).T
         factor, failed = spotrf(hessian, lower=1, clean=0, overwrite_a=1)
         if not failed and np.isfinite(factor[-1, -1]):
             return factor
-    hessian = problem.hessian(point, row)[0]
+    hessian = problem.hessian(point.astype(np.float64), row)[0]
     for ridge in (1e-14, 1e-11, 1e-8):
         factor, failed = dpotrf(_ridged(hessian, ridge).T, lower=1, clean=0)
         if not failed:
