@@ -290,7 +290,7 @@ class _Search(NamedTuple):
 
 @with_errstate(over="ignore", invalid="ignore")
 def unexplained_if_independent(rows, sample, columns, precision):
-    """Compute the share (c,) of each column's variance that the others leave, or None.
+    """Compute the share (c,) of variance that other columns do not explain, or None.
 
     Single precision suffices if no exact equality is possible; otherwise, and for small
     tables, the result is None. Rows are converted one block at a time, so no copy of a
