@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from ..._utils.arrays import (
     DEVICE_BLOCKS,
@@ -44,6 +43,7 @@ from ..._utils.arrays import (
     times_over,
     to_host,
 )
+from .quasi_newton import FactoredDirection
 
 _EPS = float(np.finfo(np.float64).eps)
 # A Newton step squares the error, so after a step of this size it is about 1e-8.
@@ -52,13 +52,10 @@ _SETTLED = 1e-4
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
 # From this number of variables on, Cholesky factors of single matrices take half of the
-# time of LU factors of a batch, and are used for several steps.
+# time of LU factors of a batch, and a quasi-Newton method saves most factors.
 _FACTORED_FROM = 129
 # Bytes of Cholesky factors that are kept at once.
 _FACTOR_BYTES = 2**24
-# A factor is computed again after this number of steps, or if a step leaves more than
-# this share of the residual.
-_MOST_STEPS, _MOST_LEFT = 5, 0.7
 # Conjugate gradients reduce the residual of Newton's equation to this share. A smaller
 # share costs more products than the Newton steps that it saves.
 _FORCING = 0.3
@@ -120,7 +117,7 @@ def newton_dense(
     ``settled``. This costs about one step, because a step squares the error. Use an
     infinite ``settled`` if variables diverge, like the variables of empty cells.
 
-    From 129 variables on, a Cholesky factor is used for several steps.
+    From 129 variables on, the steps are those of :class:`FactoredDirection`.
     """
     # The patience is larger than for inexact directions, because dense Hessians allow
     # progress for longer.
@@ -130,7 +127,7 @@ def newton_dense(
         return newton(problem, x, *steps, tol, max_iter, **given)
     solutions = []
     for part in slices(n, 1 + _FACTOR_BYTES // (8 * m * m)):
-        steps, rows = (_FactoredDirection(), _line_search), np.arange(n)[part]
+        steps, rows = (FactoredDirection(), _line_search), np.arange(n)[part]
         solutions.append(newton(problem, x[part], *steps, tol, max_iter, rows, **given))
     names = "x", "point", "moved", "residual", "n_iter"
     parts = {k: np.concatenate([getattr(s, k) for s in solutions]) for k in names}
@@ -314,63 +311,6 @@ def _solve_scaled(hessian, right):
         except (np.linalg.LinAlgError, RuntimeError):
             continue
     return right * scale
-
-
-class _FactoredDirection:
-    """Directions from Cholesky factors of Hessians, each used for a few steps.
-
-    A factor costs many times as much as the other parts of a step. Steps with the
-    factor of an earlier iterate are a chord method, whose fixed points are the same.
-    Factors have single precision, until a step with a new factor fails to reduce the
-    residual of a row.
-    """
-
-    def __init__(self):
-        # The factor of each row, the number of its steps, and the last residual.
-        self._kept = {}
-
-    def __call__(self, problem, here, rows):
-        step, residuals = np.empty_like(here.x), here.residual.tolist()
-        for i, (row, residual) in enumerate(zip(rows.tolist(), residuals, strict=True)):
-            factor, n_steps, before = self._kept.get(row, (None, 0, np.inf))
-            # The comparison is also false for NaN.
-            falls = residual <= _MOST_LEFT * before
-            if factor is None or n_steps == _MOST_STEPS or not falls:
-                single = factor is None or factor.dtype == np.float32
-                single = single and (falls or n_steps > 1)
-                among = here.point[i : i + 1], rows[i : i + 1]
-                factor, n_steps = _factor(problem, *among, single), 0
-            self._kept[row] = factor, n_steps + 1, residual
-            solve = spotrs if factor.dtype == np.float32 else dpotrs
-            step[i], _ = solve(factor, -here.gradient[i], lower=1)
-        # No direction takes too long.
-        return step, np.zeros(len(rows), bool)
-
-
-def _factor(problem, point, row, single):
-    """Return the lower Cholesky factor of a Hessian, preferably in single precision."""
-    if single:
-        hessian = problem.hessian(point.astype(np.float32), row)[0]
-        hessian = _ridged(hessian, 2e-7).T
-        factor, failed = spotrf(hessian, lower=1, clean=0, overwrite_a=1)
-        if not failed and np.isfinite(factor[-1, -1]):
-            return factor
-    hessian = problem.hessian(point.astype(np.float64), row)[0]
-    for ridge in (1e-14, 1e-11, 1e-8):
-        factor, failed = dpotrf(_ridged(hessian, ridge).T, lower=1, clean=0)
-        if not failed:
-            return factor
-    return np.diag(np.sqrt(np.diag(hessian)))
-
-
-def _ridged(hessian, ridge):
-    """Add a share of the diagonal to a Hessian, in place, and return the Hessian."""
-    diagonal = np.diag(hessian).copy()
-    # A function that is constant on the support has variance 0.
-    tiny = np.finfo(hessian.dtype).smallest_normal
-    diagonal += ridge * np.where(diagonal > tiny, diagonal, 1.0)
-    np.fill_diagonal(hessian, diagonal)
-    return hessian
 
 
 def _cg_direction(problem, here, rows):
