@@ -48,6 +48,9 @@ from .quasi_newton import FactoredDirection
 _EPS = float(np.finfo(np.float64).eps)
 # A Newton step squares the error, so after a step of this size it is about 1e-8.
 _SETTLED = 1e-4
+# A row leaves the batch after this number of steps with a residual below ``tol``. If it
+# is not settled by then, rounding errors or diverging variables prevent it.
+_LONGEST_SETTLING = 15
 # Bytes of Hessians that the dense method computes at once. With more bytes, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
@@ -108,7 +111,13 @@ class Solution(Report):
 
 
 def newton_dense(
-    problem: Any, x: NDArray, *, tol: float, max_iter: int, settled: float = _SETTLED
+    problem: Any,
+    x: NDArray,
+    *,
+    tol: float,
+    max_iter: int,
+    settled: float = _SETTLED,
+    reuse: bool = True,
 ) -> Solution:
     """Minimise by Newton's method with dense Hessians, until the variables are settled.
 
@@ -117,12 +126,14 @@ def newton_dense(
     ``settled``. This costs about one step, because a step squares the error. Use an
     infinite ``settled`` if variables diverge, like the variables of empty cells.
 
-    From 129 variables on, the steps are those of :class:`FactoredDirection`.
+    From 129 variables on, the steps are those of :class:`FactoredDirection`, unless
+    ``reuse`` is false.
     """
     # The patience is larger than for inexact directions, because dense Hessians allow
     # progress for longer.
     (n, m), given = x.shape, {"patience": 25, "settled": settled}
-    if not n or m < _FACTORED_FROM or not isinstance(x, np.ndarray):
+    reuse = reuse and m >= _FACTORED_FROM and isinstance(x, np.ndarray)
+    if not n or not reuse:
         steps = _dense_direction, _line_search
         return newton(problem, x, *steps, tol, max_iter, **given)
     solutions = []
@@ -163,6 +174,7 @@ class _Past(NamedTuple):
     waited: np.ndarray
     moved: np.ndarray
     stalled: np.ndarray
+    since: np.ndarray
 
 
 def newton(
@@ -194,10 +206,11 @@ def newton(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
         none = filled(0.0, len(rows), here.residual)
-        past = _Past(here.residual, none, none + np.inf, none > 0)
+        past = _Past(here.residual, none, none + np.inf, none > 0, none)
         for k in range(max_iter + 1):
             done = (here.residual <= tol) & ((past.moved <= settled) | past.stalled)
             leaving = done | (past.waited >= patience) | (past.moved == 0)
+            leaving = leaving | (past.since >= _LONGEST_SETTLING)
             leaves = to_host(leaving) | (k == max_iter)
             if leaves.any() or not len(rows):
                 gone, left = np.flatnonzero(leaves), np.flatnonzero(~leaves)
@@ -232,8 +245,9 @@ def _arrived(here, after, past, strained, tol):
     moved = largest(after.x - here.x)
     # Short steps of constant size are rounding errors.
     stalled = (moved < 1e-3) & (moved > 0.25 * past.moved)
-    # A row that has converged does not leave the tolerance again.
+    # A row that has converged leaves the tolerance only for a lower value.
     lost = (here.residual <= tol) & ~(after.residual <= tol)
+    lost &= fallen <= 1e-10 * at_least(xp.abs(here.value), 1.0)
     if xp.any(lost):
         pairs = zip(here, after, strict=True)
         after = _Place(
@@ -244,7 +258,8 @@ def _arrived(here, after, past, strained, tol):
     longer = past.waited + 1.0
     waited = xp.where(progress, 0.0, xp.where(strained, longer + 1.0, longer))
     best = xp.where(improved, after.residual, past.best)
-    return after, _Past(best, waited, moved, stalled)
+    since = xp.where(after.residual <= tol, past.since + 1.0, 0.0)
+    return after, _Past(best, waited, moved, stalled, since)
 
 
 def _line_search(problem, here, step, rows):

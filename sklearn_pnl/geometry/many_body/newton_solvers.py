@@ -25,6 +25,7 @@ from ..posets.elements import refuse_foreign
 from ..posets.interactions import interaction_mask
 from .bases import ScaledBasis, ZetaBasis, marginal_cells
 from .closed_forms import DETERMINED, Solver
+from .graded import GradedBasis
 from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt, SettledTilt
@@ -35,6 +36,9 @@ _DENSE_UP_TO = 128
 # If a cell of the start is below this share of the mean, the Hessian is so ill
 # conditioned that conjugate gradients do not determine theta.
 _EMPTY = 1e-3
+# Number of steps with one graded basis. Each step changes cells by factors of up to e,
+# so the order of the cells changes.
+_GRADED_STEPS = 12
 
 
 class _NewtonSolver(Solver):
@@ -46,10 +50,10 @@ class _NewtonSolver(Solver):
     """
 
     def _tilt(self, start, target, tol, max_iter, settle):
-        if not self.matrix_free:
-            return self._dense(start, target, tol=tol, max_iter=max_iter)
         # In single precision, theta of nearly empty cells cannot be determined.
         settle = settle and start.dtype == namespace(start).float64
+        if not self.matrix_free:
+            return self._dense(start, target, settle, tol=tol, max_iter=max_iter)
         n, xp = start.shape[0], namespace(start)
         empty = np.zeros(n, bool)
         if settle and self._fits_dense:
@@ -59,7 +63,7 @@ class _NewtonSolver(Solver):
             part = some_rows(start, indices), some_rows(target, indices)
             if empty[indices].any():
                 part = self._nearer(*part), part[1]
-                found = self._dense(*part, tol=tol, max_iter=max_iter)
+                found = self._dense(*part, settle, tol=tol, max_iter=max_iter)
             elif len(indices) or not n:
                 found = self._conjugate(*part, tol, max_iter, settle)
             else:
@@ -100,7 +104,7 @@ class _NewtonSolver(Solver):
         settings = {"tol": tol, "max_iter": budget}
         if not settle:
             settings["settled"] = np.inf
-        parts = self._dense(take(q, left), take(target, left), **settings)
+        parts = self._dense(take(q, left), take(target, left), settle, **settings)
         n_iter[left] += parts[2]
         is_settled[left] = parts[3]
         better = to_host((parts[1] <= tol) | (parts[1] < take(residual, left)))
@@ -108,16 +112,41 @@ class _NewtonSolver(Solver):
         parts = take(parts[0], better), take(parts[1], better)
         return *replaced((q, residual), left[better], parts), n_iter, is_settled
 
-    def _dense(self, start, target, **settings):
+    def _dense(self, start, target, settle, *, tol, max_iter, **settings):
+        """Solve with dense Hessians; ``settle`` continues until theta is determined."""
         pieces = []
         for indices, basis in self._bases(start, target):
             start_and_target = some_rows(start, indices), some_rows(target, indices)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
-            solution = newton_dense(problem, problem.zeros, **settings)
-            settled = (solution.moved <= DETERMINED / 10) & solution.converged
-            found = solution.point, solution.residual, solution.n_iter
-            pieces.append((indices, (*found, to_host(settled))))
+            solution = newton_dense(
+                problem, problem.zeros, tol=tol, max_iter=max_iter, **settings
+            )
+            found = _found(solution)
+            if settle and isinstance(start, np.ndarray):
+                target_rows = start_and_target[1]
+                self._continue(basis, target_rows, *found, tol=tol, max_iter=max_iter)
+            pieces.append((indices, found))
         return joined(pieces)
+
+    def _continue(self, basis, target, q, residual, n_iter, settled, *, tol, max_iter):
+        """Continue converged rows without determined theta, each in a graded basis."""
+        for i in np.flatnonzero(~settled & (residual <= tol)):
+            row = slice(i, i + 1)
+            while not settled[i] and n_iter[i] < max_iter:
+                graded = GradedBasis(basis.functions, q[i])
+                problem = ExponentialTilt(graded, self.residual, q[row], target[row])
+                n_steps = min(_GRADED_STEPS, max_iter - n_iter[i])
+                solution = newton_dense(
+                    problem, problem.zeros, tol=tol, max_iter=n_steps, reuse=False
+                )
+                q[row], residual[row], taken, settled[row] = _found(solution)
+                n_iter[row] += taken
+
+
+def _found(solution):
+    """Return points, residuals, numbers of steps, and whether theta is determined."""
+    settled = (solution.moved <= DETERMINED / 10) & solution.converged
+    return solution.point, solution.residual, solution.n_iter, to_host(settled)
 
 
 class TiltSolver(_NewtonSolver):
