@@ -8,7 +8,8 @@ changes of the gradient since then (Nocedal and Wright 2006, algorithm 7.4).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
+from scipy.linalg.blas import dtrsv, strsv
+from scipy.linalg.lapack import dpotrf, spotrf
 
 # A factor is computed again after this number of steps, or if a step leaves more than
 # this share of the residual.
@@ -71,8 +72,10 @@ class _Approximation:
         for moved, change, curvature in reversed(self._changes):
             weights.append(moved @ right / curvature)
             right = right - weights[-1] * change
-        solve = spotrs if self.is_single else dpotrs
-        step = solve(self._factor, right, lower=1)[0].astype(np.float64)
+        # For one right-hand side, two calls of BLAS take half of the time of ``potrs``.
+        solve = strsv if self.is_single else dtrsv
+        step = solve(self._factor, right, lower=1)
+        step = solve(self._factor, step, lower=1, trans=1).astype(np.float64)
         for moved, change, curvature in self._changes:
             step += (weights.pop() - change @ step / curvature) * moved
         return step

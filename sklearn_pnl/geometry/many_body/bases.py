@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 from scipy.fft import dct
-from scipy.linalg import cholesky, helmert, solve_triangular
+from scipy.linalg import cholesky, get_blas_funcs, helmert, solve_triangular
 
 from ..._utils.arrays import (
     at_least,
@@ -188,11 +188,14 @@ class MarginalCells(KroneckerBasis):
         gram = np.empty((n, *pairs.shape), q.dtype)
         # Blocks of rows, so that temporary arrays stay in the cache.
         size = max(1, 2**14 // pairs.size)
-        product = np.empty((size, *pairs.shape), q.dtype)
+        rank_one = get_blas_funcs("ger", (gram,))
         for block in slices(n, size):
-            np.take(marginals[block], pairs, axis=1, out=gram[block], mode="clip")
-            part, out = mean[block], product[: len(mean[block])]
-            gram[block] -= np.multiply(part[:, :, None], part[:, None, :], out=out)
+            part, moments = mean[block], gram[block]
+            np.take(marginals[block], pairs, axis=1, out=moments, mode="clip")
+            if size > 1:
+                moments -= part[:, :, None] * part[:, None, :]
+            else:
+                rank_one(-1.0, part[0], part[0], a=moments[0].T, overwrite_a=1)
         return gram
 
 
