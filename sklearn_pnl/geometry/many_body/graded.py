@@ -40,6 +40,8 @@ def _graded(functions, q):
     level[q > 0] = np.floor(np.log(q.max() / q[q > 0]) / np.log(_LEVEL))
     levels = [left[:0]]
     for this in np.unique(level[q > 0]):
+        if not len(left):
+            break
         cells = level == this
         triangle, order = qr(left[:, cells].T, mode="r", pivoting=True)
         pivots = np.abs(np.diag(triangle))
