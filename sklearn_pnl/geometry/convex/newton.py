@@ -50,7 +50,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _SETTLED = 1e-4
 # A row leaves the batch after this number of steps with a residual below ``tol``. If it
 # is not settled by then, rounding errors or diverging variables prevent it.
-_LONGEST_SETTLING = 15
+_LONGEST_SETTLING = 25
 # Bytes of Hessians that the dense method computes at once. With more bytes, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
