@@ -71,7 +71,10 @@ ALLOWED = {
     "docs/benchmarks.md": {
         EXAMPLE: ["between 3 and 60", "such as 5 or 0.25"],
         CONSTANT: [r"\*step 0.1\* is"],
-        SETTING: ["5 / 50 training images", "200 / 1,000 / 5,000 training rows"],
+        SETTING: [
+            "5 / 50 training images", "200 / 1,000 / 5,000 training rows",
+            "pixels up to 255", "offset of 1e-5",
+        ],
     },
     "docs/comparison.md": {
         CONSTANT: ["At 0.5 the", "near 0.5"],
@@ -83,7 +86,9 @@ ALLOWED = {
     "docs/from_the_paper.md": {CONSTANT: ["step 0.98"]},
     "docs/getting_started.md": {EXAMPLE: ["minority class of 20 rows"]},
     "docs/guide/constraints.md": {
-        EXAMPLE: ["150 new rows", "total of 5", "19%", "such as 0.01"]
+        EXAMPLE: [
+            "150 new rows", "total of 5", "19%", "such as 0.01", "60 homes", "45,000",
+        ]
     },
     "docs/guide/decoding.md": {
         SETTING: ["10,000 training rows and 8 neighbours"],
