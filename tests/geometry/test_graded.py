@@ -108,6 +108,21 @@ def test_theta_is_that_of_sixty_digits(shape, seed):
         assert_allclose(found - found[0], logs - logs[0], atol=0.01)
 
 
+def test_theta_that_rounding_changes_is_not_settled():
+    """Test rows in which theta of two tolerances differs by up to 1.4."""
+    shape, rng = (7, 2, 2, 7, 2, 2), np.random.default_rng(0)
+    cells = rng.gamma(1.0, size=(60, *shape))
+    cells *= rng.uniform(size=cells.shape) < 0.1
+    p = (cells + 1e-5).reshape(60, -1)[[31, 47, 49, 56, 58]]
+    p /= p.sum(axis=1, keepdims=True)
+    solver = TiltSolver(TensorPoset(shape), 3)
+    q, _, _, settled = solver.solve(p, None, 1e-6, 100, settle=True)
+    exact = solver.solve(p, None, 1e-12, 500, settle=True)[0]
+    error = np.abs(np.log(q / exact)).max(axis=1)
+    assert settled.any() and not settled.all()
+    assert np.all(error[settled] <= 0.01)
+
+
 @pytest.mark.parametrize("order, max_share", [(3, 0.05), (4, 0.0)])
 def test_theta_of_rows_with_mostly_empty_cells_is_determined(order, max_share):
     shape, rng = (7, 2, 2, 7, 2, 2), np.random.default_rng(2)

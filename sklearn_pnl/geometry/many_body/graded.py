@@ -32,6 +32,15 @@ class GradedBasis(Basis):
         self.functions = _graded(functions, q)
         self.n_functions, self.n_cells = self.functions.shape
 
+    def rounding(self, q, target):
+        """Estimate the largest error of a coefficient from the rounding of moments.
+
+        The error of a moment is divided by the variance of its function.
+        """
+        errors = np.finfo(q.dtype).eps * (np.abs(self.functions) @ (q + target))
+        variances = self.functions**2 @ q - (self.functions @ q) ** 2
+        return np.max(errors / variances, initial=0.0)
+
 
 def _graded(functions, q):
     """Eliminate the functions on the cells, level by level."""

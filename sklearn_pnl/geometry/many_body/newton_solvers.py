@@ -39,6 +39,9 @@ _EMPTY = 1e-3
 # Number of steps with one graded basis. Each step changes cells by factors of up to e,
 # so the order of the cells changes.
 _GRADED_STEPS = 12
+# Largest estimate of rounding errors for theta that counts as determined. The estimate
+# leaves out the rounding of the functions, which can be a hundred times as large.
+_ROUNDING = DETERMINED / 50
 
 
 class _NewtonSolver(Solver):
@@ -141,6 +144,10 @@ class _NewtonSolver(Solver):
                 )
                 q[row], residual[row], taken, settled[row] = _found(solution)
                 n_iter[row] += taken
+                if settled[i]:
+                    # The last step is also short if rounding hides a gradient.
+                    settled[i] = graded.rounding(q[i], target[i]) <= _ROUNDING
+                    break
 
 
 def _found(solution):
