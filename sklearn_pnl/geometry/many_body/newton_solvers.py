@@ -39,6 +39,9 @@ _EMPTY = 1e-3
 # Number of steps with one graded basis. Each step changes cells by factors of up to e,
 # so the order of the cells changes.
 _GRADED_STEPS = 12
+# If a cell of the target is lighter, the last step can be short by chance, and theta is
+# computed in a graded basis in any case.
+_LIGHTEST = 1e-10
 # Largest estimate of rounding errors for theta that counts as determined. The estimate
 # leaves out the rounding of the functions, which can be a hundred times as large.
 _ROUNDING = DETERMINED / 50
@@ -133,6 +136,7 @@ class _NewtonSolver(Solver):
 
     def _continue(self, basis, target, q, residual, n_iter, settled, *, tol, max_iter):
         """Continue converged rows without determined theta, each in a graded basis."""
+        settled &= target.min(axis=1) >= _LIGHTEST
         for i in np.flatnonzero(~settled & (residual <= tol)):
             row = slice(i, i + 1)
             while not settled[i] and n_iter[i] < max_iter:
