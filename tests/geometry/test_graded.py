@@ -43,6 +43,15 @@ def test_functions_vanish_on_heavier_cells_and_keep_their_span(seed, n_zeros):
         assert not function[q > 1e3 * heaviest].any()
 
 
+def test_cells_near_the_smallest_float_give_no_warning():
+    functions = ScaledBasis((4, 3, 3, 2), 2).functions
+    exponents = np.random.default_rng(0).uniform(-323, 0, size=functions.shape[1])
+    q = 10.0**exponents
+    basis = GradedBasis(functions, q / q.sum())
+    assert basis.n_functions == len(functions)
+    assert basis.rounding(q, q) < 1e-10
+
+
 def projected(p, functions, start, n_digits=60):
     """Match the moments of ``p`` by Newton's method with decimal numbers."""
     with localcontext(prec=n_digits):

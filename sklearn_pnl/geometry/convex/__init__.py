@@ -16,11 +16,11 @@ r"""Convex solvers: linear constraints, margins of tables, and Newton's method.
     the start of the projections of :mod:`sklearn_pnl.geometry.many_body`. If the sweeps
     converge slowly, :func:`linear_projection` continues.
 
-``optimize``
+``newton``, ``quasi_newton``
     Newton's method for many small convex problems at once, with a line search. Rows
-    that have converged leave the batch. The direction is computed from dense Hessians
-    or by conjugate gradients. A problem is an object with values, gradients and
-    Hessians.
+    that have converged leave the batch. The direction is computed from dense Hessians,
+    from a Cholesky factor with BFGS updates, or by conjugate gradients. A problem is an
+    object with values, gradients and Hessians.
 
 ``reach``, ``integers``, ``highs``
     Reachable ranges of linear functions with explanations of conflicts, and integers

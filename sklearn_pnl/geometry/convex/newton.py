@@ -200,7 +200,8 @@ def newton(
 
     A row stops if it has converged or makes no further progress. ``patience`` is the
     number of iterations in which neither its residual halves nor its value decreases. A
-    direction that took too long counts as two iterations.
+    direction that took too long counts as two iterations. A row that has converged, but
+    is not settled, stops 25 steps later.
     """
     rows, pieces = np.arange(x.shape[0]) if rows is None else rows, []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

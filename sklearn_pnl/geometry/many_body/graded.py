@@ -2,8 +2,8 @@
 
 The moments of functions that are large on heavy cells have the rounding errors of these
 cells, which hide the masses of light cells. The basis of this module has functions that
-are exactly 0 on all cells much heavier than their own. Their moments have a small
-relative error, and determine theta of cells with a mass of 1e-100.
+are exactly 0 on all cells much heavier than their own. Only the rounding errors of
+equally light or lighter cells enter the moments of these functions.
 """
 
 import numpy as np
@@ -39,14 +39,16 @@ class GradedBasis(Basis):
         """
         errors = np.finfo(q.dtype).eps * (np.abs(self.functions) @ (q + target))
         variances = self.functions**2 @ q - (self.functions @ q) ** 2
-        return np.max(errors / variances, initial=0.0)
+        # The variance of a function on cells near the smallest float can be 0.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.max(errors / variances, initial=0.0)
 
 
 def _graded(functions, q):
     """Eliminate the functions on the cells, level by level."""
     left = functions - functions[:, [q.argmax()]]
     level = np.full(len(q), np.inf)
-    level[q > 0] = np.floor(np.log(q.max() / q[q > 0]) / np.log(_LEVEL))
+    level[q > 0] = np.floor((np.log(q.max()) - np.log(q[q > 0])) / np.log(_LEVEL))
     levels = [left[:0]]
     for this in np.unique(level[q > 0]):
         if not len(left):
