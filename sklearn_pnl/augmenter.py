@@ -29,9 +29,9 @@ from ._utils.validation import (
     check_count,
     stays_on_device,
 )
-from .control.constraints import CONSTRAINTS, Constraint, LinearConstraints
-from .control.relations import ColumnRelations, find_relations
-from .control.value_support import ValueSupport
+from .columns.constraints import CONSTRAINTS, Constraint, LinearConstraints
+from .columns.relations import ColumnRelations, find_relations
+from .columns.value_support import ValueSupport
 from .frames import read_table
 from .methods.codes import Codes, OrderLike
 from .methods.device_rows import DeviceTable, fit_on_device

@@ -16,10 +16,10 @@ from ._utils.arrays import BLOCK_CELLS
 from ._utils.blocks import map_blocks, observed_bounds
 from ._utils.validation import check_ranges, errors_naming
 from ._utils.warnings import warn_missed, warn_unconverged, warn_user
-from .control.constraints import ROUNDINGS, read_constraints
+from .columns.constraints import ROUNDINGS, read_constraints
+from .columns.relations import ColumnRelations, resolve_equalities
 from .control.feasible_set import FeasibleSet
 from .control.projection import nearest_rows
-from .control.relations import ColumnRelations, resolve_equalities
 from .encoding.codec import free_mask, lay_out
 from .frames import TableReader, read_table
 from .geometry import complete

@@ -26,7 +26,7 @@ from ._utils.validation import (
     check_observed,
     check_rows,
 )
-from .control.constraints import CONSTRAINTS
+from .columns.constraints import CONSTRAINTS
 from .filling import TableFiller, TensorFiller
 from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 

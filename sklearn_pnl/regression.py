@@ -23,8 +23,8 @@ from ._utils.threads import one_blas_thread
 from ._utils.typing import Rows, Seed
 from ._utils.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
 from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
-from .control.constraints import CONSTRAINTS, Constraint
-from .control.relations import find_relations
+from .columns.constraints import CONSTRAINTS, Constraint
+from .columns.relations import find_relations
 from .control.totals import ColumnTotal
 from .frames import read_groups, read_target
 from .methods.codes import Codes, OrderLike

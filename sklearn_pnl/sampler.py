@@ -24,8 +24,8 @@ from ._utils.validation import (
     errors_naming,
 )
 from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
-from .control.constraints import CONSTRAINTS, Constraint
-from .control.relations import find_relations
+from .columns.constraints import CONSTRAINTS, Constraint
+from .columns.relations import find_relations
 from .frames import read_classes, read_groups, read_weights
 from .methods.codes import OrderLike
 

@@ -88,6 +88,7 @@ ORDER = [
     "geometry",
     "frames",
     "compare",
+    "columns",
     "control",
     "encoding",
     "reshape",

@@ -13,17 +13,17 @@ from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
 from .._utils.validation import NOT_NEGATIVE, POSITIVE
 from .._utils.warnings import warn_user
+from ..columns.constraints import CONSTRAINTS, Constraint, read_constraints
+from ..columns.relations import ColumnRelations, resolve_equalities
+from ..columns.value_support import find_value_support
 from ..frames import TableReader, read_table
 from .audit import audit_rows
 from .calibration import check_order
-from .constraints import CONSTRAINTS, Constraint, read_constraints
 from .feasible_set import FeasibleSet
 from .infeasible_requests import explain_infeasible
 from .projection import project_rows
-from .relations import ColumnRelations, resolve_equalities
 from .sum_projection import project_to_totals
 from .totals import Totals
-from .value_support import find_value_support
 
 
 @validate_params(

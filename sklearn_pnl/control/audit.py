@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._utils.reports import TableReport
 from .._utils.warnings import warn_missed
-from .constraints import ALMOST, EPS, ROUNDINGS, TOL
+from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL
 from .infeasible_requests import Infeasibility
 
 # --- the last check ---------------------------------------------------------------

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from sklearn.neighbors import NearestNeighbors
 
 from .._utils.arrays import slices
+from ..columns.constraints import ALMOST, TOL
 from ..geometry.convex.integers import integers_near, least_missed
-from .constraints import ALMOST, TOL
 from .weights import effective_size, nearest_weights
 
 # Distinct values among which the base row of a new row is drawn: several times the

@@ -23,11 +23,11 @@ from .._utils.reports import TableReport
 from .._utils.threads import one_blas_thread
 from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming
 from .._utils.warnings import warn_user
+from ..columns.constraints import LinearConstraints, stack_terms
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
 from ..geometry.convex.integers import integers_near
 from ..geometry.convex.reach import box_reach, span
-from .constraints import LinearConstraints, stack_terms
 from .totals import (
     as_totals,
     check_level_sum,

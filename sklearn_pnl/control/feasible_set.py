@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .constraints import ALMOST, LinearConstraints
-from .implied_equalities import implied_equalities
-from .relations import ColumnRelations
+from ..columns.constraints import ALMOST, LinearConstraints
+from ..columns.implied_equalities import implied_equalities
+from ..columns.relations import ColumnRelations
 
 
 @dataclass(frozen=True)

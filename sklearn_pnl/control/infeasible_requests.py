@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL
 from ..geometry.convex.reach import Program, span
-from .constraints import ALMOST, EPS, ROUNDINGS, TOL
 from .projection import nearest_rows
 
 # With more cells, a linear programme on distinct rows takes more than seconds.

@@ -9,10 +9,16 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from ..columns.constraints import EPS
+from ..columns.rounding import (
+    multiples,
+    on_steps,
+    round_in_order,
+    round_to_steps,
+    steps_between,
+)
 from ..geometry import linear_projection
 from ..geometry.convex.integers import nearest_in_steps
-from .constraints import EPS
-from .rounding import multiples, on_steps, round_in_order, round_to_steps, steps_between
 
 # Maximal number of projections that add the violated orders as constraints.
 ROUNDS_OF_ORDERS = 5

@@ -24,13 +24,13 @@ import numpy as np
 from scipy.sparse import csr_array, kron, vstack
 
 from .._utils.arrays import slices
+from ..columns.constraints import ALMOST, TOL, LinearConstraints
+from ..columns.equalities import echelon
+from ..columns.rounding import least_change, off_steps, on_steps
 from ..geometry.convex.affine import IntervalDual, minimise
 from ..geometry.convex.reach import Program
-from .constraints import ALMOST, TOL, LinearConstraints
-from .equalities import echelon
 from .infeasible_requests import explain_infeasible, explain_infeasible_totals
 from .projection import ROUNDS_OF_ORDERS, nearest_integer_row, nearest_rows, round_rows
-from .rounding import least_change, off_steps, on_steps
 
 # The search stops after this number of rows in turn that cannot change a sum, since
 # each row takes milliseconds.

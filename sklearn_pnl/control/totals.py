@@ -19,15 +19,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._utils.masked import check_plain, is_missing
-from ..frames.containers import column_of, columns_of
-from ..geometry.convex.reach import nearest_values, span
-from .constraints import (
+from ..columns.constraints import (
     ALMOST,
     TOL,
     ColumnConstraint,
     LinearConstraints,
     read_constraints,
 )
+from ..frames.containers import column_of, columns_of
+from ..geometry.convex.reach import nearest_values, span
 from .sum_projection import Sums
 
 # Sums up to this size can be squared by a solver.

@@ -27,9 +27,9 @@ from sklearn.utils._param_validation import StrOptions
 from .._utils.arrays import slices
 from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
+from ..columns.rounding import clip_to_order, discretize, mend, reset_together
 from ..control.feasible_set import FeasibleSet
 from ..control.projection import project_rows
-from ..control.rounding import clip_to_order, discretize, mend, reset_together
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors

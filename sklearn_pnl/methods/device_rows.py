@@ -14,7 +14,7 @@ import numpy as np
 
 from .._utils.arrays import cast, concat, namespace, place_of, reshaped, slices
 from .._utils.validation import check_rows, flat
-from ..control.constraints import LinearConstraints
+from ..columns.constraints import LinearConstraints
 from .codes import Codes, CodeSource
 from .source import Batch, Request
 

@@ -13,7 +13,7 @@ combination of training rows, and satisfies every linear equality of the trainin
 
 Noise can exceed bounds and violate orders of columns. :class:`LineSource` prevents this
 by a ratio test for columns in relations, and by reflection for the other columns. A
-change of a single column preserves only known equalities (``control/relations.py``).
+change of a single column preserves only known equalities (``columns/relations.py``).
 Unknown equalities are preserved with ``agreed_cells=False``, if no bound and no
 rounding applies.
 """
@@ -30,8 +30,8 @@ from sklearn.base import BaseEstimator
 
 from .._utils.arrays import dense, nonzero_cells, slices
 from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE
+from ..columns.rounding import discretize, mend
 from ..control.feasible_set import FeasibleSet
-from ..control.rounding import discretize, mend
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
 from ..encoding.table_neighbors import (
     RowSearch,

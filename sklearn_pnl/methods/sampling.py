@@ -20,6 +20,8 @@ from scipy.sparse import issparse, vstack
 from .._utils.arrays import dense
 from .._utils.blocks import cut
 from .._utils.warnings import warn_user
+from ..columns.constraints import read_constraints
+from ..columns.rounding import reset_together, restore
 from ..control.audit import audit_rows, report_of
 from ..control.base_rows import (
     choose_base_rows,
@@ -29,10 +31,8 @@ from ..control.base_rows import (
     near_rows,
     parent_weights,
 )
-from ..control.constraints import read_constraints
 from ..control.infeasible_requests import Infeasibility, explain_infeasible
 from ..control.projection import project_rows
-from ..control.rounding import reset_together, restore
 from ..control.sum_projection import project_to_totals
 from ..control.totals import Totals
 from ..control.weights import effective_size

@@ -11,10 +11,10 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.columns.value_support import find_value_support
 from sklearn_pnl.control import ColumnConstraint, Infeasibility
 from sklearn_pnl.control.audit import audit_rows, report_of
 from sklearn_pnl.control.infeasible_requests import explain_infeasible
-from sklearn_pnl.control.value_support import find_value_support
 from sklearn_pnl.frames import TableReader, read_table
 
 

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl import PNLAugmenter
+from sklearn_pnl.columns.rounding import round_to_steps
 from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.control.base_rows import condition_weights, near_rows
 from sklearn_pnl.control.projection import nearest_rows, project_rows
-from sklearn_pnl.control.rounding import round_to_steps
 
 
 @pytest.mark.parametrize("seed", range(20))

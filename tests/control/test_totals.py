@@ -7,9 +7,9 @@ from _sets import linear, set_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from sklearn_pnl.columns.rounding import multiples
 from sklearn_pnl.control import column_total
 from sklearn_pnl.control.base_rows import choose_base_rows, parent_weights
-from sklearn_pnl.control.rounding import multiples
 from sklearn_pnl.control.sum_projection import Sums, project_to_totals
 from sklearn_pnl.control.totals import Totals
 from sklearn_pnl.frames import TableReader, read_table

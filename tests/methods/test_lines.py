@@ -9,8 +9,8 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.columns.relations import find_relations
 from sklearn_pnl.control import ColumnConstraint, column_total
-from sklearn_pnl.control.relations import find_relations
 from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
 from sklearn_pnl.frames import TableReader, read_table
 from sklearn_pnl.methods.lines import Lines, LineSource

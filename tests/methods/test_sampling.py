@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sklearn_pnl import Codes, PNLAugmenter
+from sklearn_pnl.columns.constraints import LinearConstraints
 from sklearn_pnl.control import ColumnConstraint
-from sklearn_pnl.control.constraints import LinearConstraints
 
 
 def test_candidates_for_infeasible_rows_are_computed_once_per_constraint(monkeypatch):

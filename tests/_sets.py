@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from sklearn_pnl.columns.relations import ColumnRelations
 from sklearn_pnl.control import LinearConstraints
 from sklearn_pnl.control.feasible_set import FeasibleSet
-from sklearn_pnl.control.relations import ColumnRelations
 
 
 def linear(a, lower, upper, names=None):

@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
+from sklearn_pnl.columns.constraints import read_constraints
+from sklearn_pnl.columns.relations import resolve_equalities
 from sklearn_pnl.control import ColumnConstraint, LinearConstraints, adjust
-from sklearn_pnl.control.constraints import read_constraints
-from sklearn_pnl.control.relations import resolve_equalities
 from sklearn_pnl.frames import TableReader, read_table
 
 

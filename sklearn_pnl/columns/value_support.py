@@ -45,7 +45,7 @@ class ValueSupport:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl.control.value_support import ValueSupport
+    >>> from sklearn_pnl.columns.value_support import ValueSupport
     >>> print(ValueSupport(("price", "rooms"), np.array([0.01, 1]), {0: np.zeros(1)}))
     value support of 2 of 2 columns
       price: multiples of 0.01; often 0

@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._utils.blocks import random_order
-from sklearn_pnl.control import ColumnConstraint, find_equalities
-from sklearn_pnl.control.equalities import (
+from sklearn_pnl.columns.equalities import (
     echelon,
     search_equalities,
     unexplained_if_independent,
 )
-from sklearn_pnl.control.relations import find_orders, find_relations
-from sklearn_pnl.control.rounding import restore
+from sklearn_pnl.columns.relations import find_orders, find_relations
+from sklearn_pnl.columns.rounding import restore
+from sklearn_pnl.control import ColumnConstraint, find_equalities
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = [0, 1, 2]
