@@ -9,13 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._utils.typing import Rows
 from ._utils.validation import InstanceWith, all_or_nothing
+from ._utils.warnings import warn_user
 from .frames import read_classes, read_weights
+
+# Parameters of classifiers that change the prior of the classes, with the values that
+# leave it as it is. They are those of scikit-learn, XGBoost, LightGBM and CatBoost.
+_NEUTRAL = {
+    "class_weight": (None,),
+    "class_weights": (None,),
+    "auto_class_weights": (None, "None"),
+    "scale_pos_weight": (None, 1),
+    "is_unbalance": (None, False),
+    "unbalance": (None, False),
+    "unbalanced_sets": (None, False),
+    "pos_bagging_fraction": (None, 1),
+    "neg_bagging_fraction": (None, 1),
+    "priors": (None,),
+    "class_prior": (None,),
+    "fit_prior": (True,),
+}
+
+# The mean probability of the training rows is compared with the prior on at most this
+# number of rows, because nearest neighbours predict more slowly than they fit.
+_CHECKED_ROWS = 10_000
 
 
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -35,7 +57,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     For two classes, the correction does not change the ranking of rows. The area under
     the ROC curve and the average precision are therefore those of the classifier. If
     the classifier is miscalibrated for other reasons, wrap this estimator in
-    :class:`~sklearn.calibration.CalibratedClassifierCV`.
+    :class:`~sklearn.calibration.CalibratedClassifierCV`. ``fit`` warns if the mean
+    corrected probability of a class over the training rows is less than half or more
+    than twice the share of the class, and if the difference exceeds three standard
+    errors of the share.
 
     Parameters
     ----------
@@ -47,9 +72,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         the weights of the returned rows, as :class:`PNLSampler` does.
 
     estimator : classifier
-        Classifier with ``predict_proba``; it is cloned. A classifier with
-        ``class_weight`` is rejected, because class weights would change the prior a
-        second time.
+        Classifier with ``predict_proba``; it is cloned. A classifier that changes the
+        prior a second time is rejected, also inside a pipeline or an ensemble: one with
+        weights or priors of classes (such as ``class_weight``, ``scale_pos_weight``,
+        ``is_unbalance`` or ``priors``), or one with a sampler of its own.
 
     decision : {"posterior", "balanced"}, default="posterior"
         Decision rule of ``predict``. "posterior" predicts the class with the largest
@@ -130,7 +156,12 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     # The sampler and the estimator validate their own parameters.
     @all_or_nothing
     def fit(
-        self, X: Rows, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Rows,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Resample the rows, fit the classifier, and count the rows of each class.
 
@@ -146,6 +177,9 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             and the classifier is fitted with the weights of the resampled rows.
         groups : array-like of shape (n,), default=None
             Passed to ``sampler.fit_resample``, which mixes only rows of the same group.
+        **fit_params : dict
+            Passed to ``estimator.fit``, for example ``eval_set`` of a boosting library.
+            Rows in them are not resampled.
 
         Returns
         -------
@@ -169,15 +203,16 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self.class_count_ = self._count(y, sample_weight)
         self.resampled_class_count_ = self._count(y_resampled, **weights)
         self.estimator_ = clone(self.estimator)
-        self.estimator_.fit(X_resampled, y_resampled, **weights)
+        self.estimator_.fit(X_resampled, y_resampled, **weights, **fit_params)
         for name in ("n_features_in_", "feature_names_in_"):
             for part in (self.sampler_, self.estimator_):
                 if hasattr(part, name):
                     setattr(self, name, getattr(part, name))
+        self._check_means(X, y, sample_weight)
         return self
 
     def _check_parts(self):
-        """Reject samplers that change columns, and class weights."""
+        """Reject samplers that change columns, and estimators that change the prior."""
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
@@ -186,12 +221,53 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                     "classifier in a Pipeline."
                 )
         for name, value in clone(self.estimator).get_params().items():
-            if name.split("__")[-1] == "class_weight" and value is not None:
+            parameter = name.split("__")[-1]
+            if hasattr(value, "fit_resample") or parameter == "sampling_strategy":
+                raise ValueError(
+                    f"estimator resamples the rows ({name}={value!r}), which changes "
+                    "the prior a second time. Move the sampler to the parameter "
+                    "sampler, or use CalibratedClassifierCV around estimator instead "
+                    "of PriorCorrectedClassifier."
+                )
+            neutral = _NEUTRAL.get(parameter, (value,))
+            if not any(
+                value is same or np.array_equal(value, same) for same in neutral
+            ):
                 raise ValueError(
                     f"estimator has {name}={value!r}, which changes the prior a second "
-                    "time. Set it to None. For the best mean recall, set "
+                    f"time. Set it to {neutral[-1]}. For the best mean recall, set "
                     "decision='balanced'."
                 )
+
+    def _check_means(self, X, y, sample_weight):
+        """Warn if the mean probability of the training rows is not near the prior.
+
+        Half and twice the prior are allowed: a classifier that memorises the rows left
+        by an under-sampler, and is right on average for other rows, reaches up to twice
+        the prior.
+        """
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        rows = np.flatnonzero(weights)
+        rows = rows[:: -(-len(rows) // _CHECKED_ROWS)]
+        X = X if len(rows) == len(y) else _safe_indexing(X, rows)
+        weights = weights[rows] / weights[rows].sum()
+        means = weights @ self._probabilities(X)
+        labels = np.searchsorted(self.classes_, y[rows])
+        priors = np.bincount(labels, weights, minlength=len(means))
+        error = np.sqrt(priors * (1 - priors) * (weights**2).sum())
+        off = (means > 2 * priors) | (means < priors / 2)
+        off &= (abs(means - priors) > 3 * error) & (self.resampled_class_count_ > 0)
+        for label, mean, prior in zip(
+            self.classes_[off], means[off], priors[off], strict=True
+        ):
+            warn_user(
+                f"The mean corrected probability of class {label!r} over the training "
+                f"rows is {mean:.2g}, but {prior:.2g} of the rows have this class. "
+                "Either estimator changes the prior a second time (by weights or "
+                "resampling), which must be switched off, or its probabilities are "
+                "inaccurate; CalibratedClassifierCV around this classifier corrects "
+                "them."
+            )
 
     def _count(self, y, sample_weight=None):
         """Return the number of rows or the sum of weights of each class."""

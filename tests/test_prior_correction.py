@@ -1,6 +1,7 @@
 """PriorCorrectedClassifier: probabilities, weights and invalid parts."""
 
 from inspect import signature
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,12 @@ import scipy.sparse as sp
 import sklearn
 from imblearn import FunctionSampler
 from imblearn.base import SamplerMixin
+from imblearn.ensemble import (
+    BalancedBaggingClassifier,
+    BalancedRandomForestClassifier,
+    EasyEnsembleClassifier,
+    RUSBoostClassifier,
+)
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline as make_sampling_pipeline
 from imblearn.under_sampling import RandomUnderSampler
@@ -18,6 +25,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     average_precision_score,
@@ -26,7 +39,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import cross_validate
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -322,6 +335,153 @@ def test_class_weight_is_rejected(wrap):
         with pytest.raises(ValueError, match="class_weight"):
             PriorCorrectedClassifier(PNLSampler(), learner).fit(X, y)
     PriorCorrectedClassifier(PNLSampler(), wrap(GaussianNB())).fit(X, y)
+
+
+@pytest.mark.parametrize("wrap", [lambda learner: learner, make_pipeline])
+@pytest.mark.parametrize(
+    "name, value, neutral",
+    [
+        ("scale_pos_weight", 19, 1),
+        ("is_unbalance", True, False),
+        ("auto_class_weights", "Balanced", "None"),
+        ("class_weights", [1, 5], None),
+        ("pos_bagging_fraction", 0.5, 1.0),
+    ],
+)
+def test_weights_of_boosting_libraries_are_rejected(wrap, name, value, neutral):
+    X, y = uneven()
+    with pytest.raises(ValueError, match=name):
+        PriorCorrectedClassifier(PNLSampler(), wrap(Boosted(**{name: value}))).fit(X, y)
+    PriorCorrectedClassifier(PNLSampler(), wrap(Boosted(**{name: neutral}))).fit(X, y)
+
+
+class Boosted(GaussianNB):
+    """A classifier that passes on its parameters, as LightGBM does."""
+
+    def __init__(self, **params):
+        super().__init__()
+        self.params = params
+
+    def get_params(self, deep=True):
+        return self.params
+
+    def set_params(self, **params):
+        self.params.update(params)
+        return self
+
+
+@pytest.mark.parametrize(
+    "learner, name",
+    [
+        (GaussianNB(priors=[0.5, 0.5]), "priors"),
+        (BernoulliNB(class_prior=[0.5, 0.5]), "class_prior"),
+        (BernoulliNB(fit_prior=False), "fit_prior"),
+        (
+            VotingClassifier([("a", GaussianNB(priors=[0.1, 0.9]))], voting="soft"),
+            "a__priors",
+        ),
+        (BalancedRandomForestClassifier(5), "sampling_strategy"),
+        (BalancedBaggingClassifier(n_estimators=5), "sampling_strategy"),
+        (EasyEnsembleClassifier(5), "sampling_strategy"),
+        (RUSBoostClassifier(n_estimators=5), "sampling_strategy"),
+        (make_sampling_pipeline(RandomUnderSampler(), GaussianNB()), "randomunder"),
+        (BaggingClassifier(BalancedRandomForestClassifier(5)), "estimator__sampling"),
+    ],
+)
+def test_priors_and_samplers_inside_the_estimator_are_rejected(learner, name):
+    X, y = uneven()
+    with pytest.raises(ValueError, match=f"{name}.*second time"):
+        PriorCorrectedClassifier(PNLSampler(), learner).fit(X, y)
+
+
+class Weighing(LogisticRegression):
+    """A classifier with fixed weights of its classes, which no parameter shows."""
+
+    weights: ClassVar = [1, 19]
+
+    def fit(self, X, y, sample_weight=None):
+        weights = np.take(self.weights, y)
+        return super().fit(
+            X, y, weights if sample_weight is None else weights * sample_weight
+        )
+
+
+@pytest.mark.parametrize("weights", [[1, 19], [19, 1]])
+@pytest.mark.parametrize("sample_weight", [None, 3.0])
+def test_a_prior_that_is_corrected_twice_is_warned_about(
+    weights, sample_weight, monkeypatch
+):
+    monkeypatch.setattr(Weighing, "weights", weights)
+    X, y = make_classification(3000, weights=[0.95], class_sep=0.5, random_state=0)
+    sampler = PNLSampler(sampling_strategy=1 / 3, random_state=0)
+    model = PriorCorrectedClassifier(sampler, Weighing())
+    if sample_weight:
+        sample_weight = np.full(len(y), sample_weight)
+    with pytest.warns(UserWarning, match="second time") as warned:
+        model.fit(X, y, sample_weight)
+    (message,) = [str(warning.message) for warning in warned]
+    assert f"is {model.predict_proba(X)[:, 1].mean():.2g}, but" in message
+    assert f"{y.mean():.2g} of the rows" in message
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LogisticRegression(),
+        GaussianNB(),
+        KNeighborsClassifier(),
+        RandomForestClassifier(30, random_state=0),
+        HistGradientBoostingClassifier(max_iter=30, random_state=0),
+    ],
+)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        PNLSampler(sampling_strategy=1 / 3, random_state=0),
+        RandomUnderSampler(random_state=0),
+        RandomUnderSampler(sampling_strategy=1 / 3, random_state=0),
+    ],
+)
+def test_a_prior_that_is_corrected_once_is_not_warned_about(sampler, learner, seed):
+    """Classifiers that memorise rows are right on average for other rows only."""
+    X, y = make_classification(1500, weights=[0.94], class_sep=0.8, random_state=seed)
+    PriorCorrectedClassifier(sampler, learner).fit(X, y)
+
+
+def test_only_some_rows_of_large_data_are_predicted_in_fit(monkeypatch):
+    predicted = []
+
+    class Counting(Weighing):
+        def predict_proba(self, X):
+            predicted.append(len(X))
+            return super().predict_proba(X)
+
+    X, y = make_classification(25_000, 3, n_redundant=0, weights=[0.95], random_state=0)
+    model = PriorCorrectedClassifier(RandomUnderSampler(random_state=0), Counting())
+    with pytest.warns(UserWarning, match="second time"):
+        model.fit(X, y)
+    assert predicted == [8334]
+
+
+class Recording(GaussianNB):
+    """Keeps the validation rows that it was given."""
+
+    def fit(self, X, y, eval_set=None, verbose=True):
+        self.eval_set_, self.verbose_ = eval_set, verbose
+        return super().fit(X, y)
+
+
+def test_fit_parameters_reach_the_estimator():
+    X, y = uneven()
+    model = PriorCorrectedClassifier(PNLSampler(random_state=0), Recording())
+    model.fit(X[100:], y[100:], eval_set=[(X[:100], y[:100])], verbose=False)
+    ((rows, labels),) = model.estimator_.eval_set_
+    assert_array_equal(rows, X[:100])
+    assert_array_equal(labels, y[:100])
+    assert model.estimator_.verbose_ is False
+    with pytest.raises(TypeError, match="eval_sets"):
+        model.fit(X, y, eval_sets=[])
 
 
 class GroupedCopies(SamplerMixin, BaseEstimator):
