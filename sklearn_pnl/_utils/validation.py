@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -114,6 +114,21 @@ def as_random_state(seed):
     if isinstance(seed, np.random.Generator):
         return np.random.RandomState(seed.bit_generator)
     return check_random_state(seed)
+
+
+def seeded_clone(estimator):
+    """Return a clone of ``estimator``, with the seed 0 if ``random_state`` is None.
+
+    Without a seed, two fits of the clone would differ, and new rows would not depend on
+    the ``random_state`` of the sampler only.
+    """
+    estimator = clone(estimator)
+    unseeded = [
+        name
+        for name, value in estimator.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
+    return estimator.set_params(**dict.fromkeys(unseeded, 0))
 
 
 def check_rows(estimator, X, *, reset, missing=None, advice=None):

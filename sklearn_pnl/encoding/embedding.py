@@ -10,12 +10,18 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.arrays import at_least, cast, is_foreign, namespace, to_host, widest
 from .._utils.blocks import column_bounds
-from .._utils.validation import check_finite, check_measures, check_rows, flat
+from .._utils.validation import (
+    check_finite,
+    check_measures,
+    check_rows,
+    flat,
+    seeded_clone,
+)
 from .._utils.warnings import warn_user
 from .codec import lay_out
 
@@ -186,7 +192,7 @@ class Embedding:
             by_table = self.transformer == "minmax-table"
             self.transformer = RangeEmbedding(by_table).fit(rows)
             return self.transformer._embed(rows, out)
-        self.transformer = clone(self.transformer)
+        self.transformer = seeded_clone(self.transformer)
         # In single precision, scalers lose values that are small relative to the range.
         double = rows.astype(np.float64, copy=False)
         return _plain(self.transformer.fit_transform(double))

@@ -112,7 +112,7 @@ class Codes(ObjectsByName, BaseEstimator):
         feature to [0, 1]. "minmax-table" scales all features by the minimum and the
         maximum of the table. None uses non-negative data (pixels, spectra) without
         scaling. A transformer receives rows flattened to 2-D, and its output is
-        encoded.
+        encoded. If its ``random_state`` is None, a clone is fitted with the seed 0.
 
     Attributes
     ----------

@@ -21,7 +21,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 
 from .._utils.arrays import cast, floats_like, is_foreign, reshaped, take, to_host
-from .._utils.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, InstanceWith
+from .._utils.validation import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    TWO_OR_MORE,
+    InstanceWith,
+    seeded_clone,
+)
 from ..encoding.neighbors import METRIC
 from .lines import zero_sum_weights
 from .parents import choose_parents
@@ -270,7 +276,9 @@ class DensityDraws(Draws):
     estimator : estimator
         Density estimator with ``fit`` and ``sample``, for example
         :class:`~sklearn.mixture.GaussianMixture` or
-        :class:`~sklearn.neighbors.KernelDensity`. The estimator is cloned.
+        :class:`~sklearn.neighbors.KernelDensity`. The estimator is cloned. If its
+        ``random_state`` is None, the clone is fitted with the seed 0, so that fitting
+        is reproducible; new codes depend on the ``random_state`` of the sampler.
 
     metric : {"kl", "euclidean"}, default="kl"
         Distance between codes: the KL divergence between the points of the base, or the
@@ -311,7 +319,7 @@ class DensityDraws(Draws):
         """Fit the density estimator to codes of shape (n, n_params)."""
         # Density estimators require arrays on the host.
         with config_context(array_api_dispatch=False):
-            self.estimator_ = clone(self.estimator).fit(to_host(codes))
+            self.estimator_ = seeded_clone(self.estimator).fit(to_host(codes))
         return self
 
     def _start(self, codes, n_samples, rng):
