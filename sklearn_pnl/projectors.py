@@ -37,6 +37,7 @@ from ._utils.validation import (
     check_tensors,
 )
 from .encoding.codec import Codec, encode_rows, free_mask, lay_out, unshared
+from .encoding.held_out import held_out_likelihood
 from .encoding.k_neighbors import clip_neighbors
 from .encoding.manifolds import (
     LOCAL_MANIFOLD,
@@ -366,6 +367,70 @@ class ManyBodyProjector(_Encoder):
         rows = self._checked(X, reset=False)
         cells = self._codec.cells(rows)
         return reshaped(cells, (-1, *self.poset_.shape))
+
+    @one_blas_thread()
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Compute the mean log-likelihood of held-out parts of the rows.
+
+        A larger order always fits a row more closely. The method therefore divides each
+        row into ten random parts and predicts each part from the projection of the
+        other parts. :class:`~sklearn.model_selection.GridSearchCV` can then choose
+        ``order``. The seed of the parts is constant.
+
+        If all cells are counts (non-negative integers), binomial thinning divides the
+        counts of each cell among the parts. The score of a row is the multinomial
+        log-likelihood of its counts, each predicted by the projection of the parts
+        without the count, and without the multinomial coefficient.
+
+        Otherwise, the cells are divided among the parts, and the cells of a part are
+        predicted as missing cells. The score of a row is the Poisson log-likelihood of
+        ``x + offset``, without the terms that do not depend on the prediction. The
+        choice is then conservative, because a missing cell is predicted badly by the
+        interactions that only a few other cells determine.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows. NaN marks a missing cell, if ``handle_missing`` allows
+            missing cells.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean log-likelihood of a row in nats.
+
+        Raises
+        ------
+        ValueError
+            If ``offset`` is 0. A cell with probability 0 would have the log-likelihood
+            -inf.
+
+        Notes
+        -----
+        For counts, use an offset of at least 0.05. With the default offset of 1e-5, a
+        single count in a cell that is otherwise empty costs more than an interaction
+        gains, and the score rejects large orders even if the interactions are real.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn_pnl import ManyBodyProjector
+        >>> rates = np.multiply.outer([20.0, 40.0, 60.0], [1.0, 2.0, 3.0, 4.0])
+        >>> X = np.random.default_rng(0).poisson(rates, size=(20, 3, 4))
+        >>> search = GridSearchCV(ManyBodyProjector(offset=0.05), {"order": [1, 2]})
+        >>> search.fit(X).best_params_
+        {'order': 1}
+        """
+        rows = self._checked(X, reset=False)
+        if self.offset == 0:
+            raise ValueError(
+                "score requires a positive offset; got offset=0. A held-out count in a "
+                "cell with probability 0 has the log-likelihood -inf. Use offset=0.05."
+            )
+        return float(held_out_likelihood(self._codec, rows, self.n_jobs).mean())
 
     def _set_base(self, rows, local_manifold=None):
         """Set the poset and the base for rows of the fitted shape."""
