@@ -33,6 +33,9 @@ def test_figures_and_tables_agree_with_the_results(name, pieces):
 
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_outputs_agree_with_the_code(name):
+    if "HistGradientBoosting" in TEXTS[name]:
+        # Earlier versions grow other trees from the same rows.
+        pytest.importorskip("sklearn", minversion="1.9")
     shown = [output for _, output in fill.blocks(TEXTS[name])]
     for printed, wanted in zip(fill.run(TEXTS[name], name), shown, strict=True):
         assert fill.same(printed, wanted or ""), f"python docs/fill.py\n{printed}"

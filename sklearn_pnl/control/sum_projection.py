@@ -344,8 +344,8 @@ class _Problem:
         base = np.clip(base, low, high)
         base = np.where(is_integer, np.rint(base / unit) * unit, base)
         a = [
-            kron(np.eye(shape[0]), system.coefficients),
-            kron(np.ones((1, shape[0])), sums.coefficients),
+            kron(csr_array(np.eye(shape[0])), system.coefficients),
+            kron(csr_array(np.ones((1, shape[0]))), sums.coefficients),
         ]
         kinds = np.tile(np.arange(len(system)), shape[0])
         finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))

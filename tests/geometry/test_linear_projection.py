@@ -444,7 +444,7 @@ def test_linear_constraints_on_theta_are_projected_on_by_duality(seed):
     zeta = np.kron(np.tri(2), np.tri(3))
     c = np.column_stack([np.zeros(2), rng.normal(size=(2, 5))])
     p, values = rng.uniform(0.1, 1, size=6), rng.normal(size=2) / 3
-    start = np.exp(zeta @ np.linalg.lstsq(c, values)[0])
+    start = np.exp(zeta @ np.linalg.lstsq(c, values, rcond=None)[0])
     a = (zeta @ null_space(c)).T
     q = linear_projection(start[None], a, a @ p, a @ p, tol=1e-12).measure[0]
     np.testing.assert_allclose(c @ np.linalg.solve(zeta, np.log(q)), values, atol=1e-8)

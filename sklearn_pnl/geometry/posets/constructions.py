@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import kron
+from scipy.sparse import csr_array, kron
 
 from .general import Poset
 from .protocol import PosetProtocol
@@ -160,4 +160,4 @@ def product_poset(*posets: PosetProtocol) -> Poset:
             f"bottom; got {posets!r}. For a product with an added bottom, pass the "
             "relations of the product to Poset.from_relations with add_bottom=True."
         )
-    return Poset(reduce(kron, (poset.zeta_matrix for poset in posets)))
+    return Poset(reduce(kron, (csr_array(poset.zeta_matrix) for poset in posets)))
