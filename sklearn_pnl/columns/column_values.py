@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.blocks import observed_bounds
-from .rounding import on_steps
+from .rounding import on_steps, on_values
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ColumnValues:
     @property
     def has_resolution(self):
         """Whether a column has a resolution that is coarser than its steps."""
-        return self.support is not None and bool((self.support.widths > 1).any())
+        return self.support is not None and self.support.is_coarse
 
     @property
     def sizes(self):
@@ -80,11 +80,19 @@ class ColumnValues:
         return self.steps if self.support is None else self.steps * self.support.widths
 
     def rounded(self, values, columns, to=np.rint):
-        """Round values (n, c) of columns on steps to the resolution of the columns."""
-        grid = ()
-        if self.support is not None:
-            grid = self.support.widths[columns], self.support.origins[columns]
-        return on_steps(values, self.steps[columns], to, *grid)
+        """Round values (n, c) of columns on steps to the resolution of the columns.
+
+        Values can also be the cells (n,) of one column, or of one column for each cell.
+        """
+        if self.support is None:
+            return on_steps(values, self.steps[columns], to)
+        grid = self.support.widths[columns], self.support.origins[columns]
+        rounded = on_steps(values, self.steps[columns], to, *grid)
+        for j, (_, dates) in self.support.calendars.items():
+            here = np.equal(columns, j)
+            if here.any():
+                rounded[..., here] = on_values(values[..., here], dates, to)
+        return rounded
 
     def beyond(self, rows):
         """Return the mask (n,) of rows (n, D) with a value outside the bounds."""

@@ -278,15 +278,18 @@ def _with_resolution(relations, rows):
         sizes = np.where(columns.binary, sizes, steps * support.widths)
     a, pivots = relations.equalities.coefficients, relations.pivots.copy()
     stepped, moves = (steps > 0) & ~columns.binary, np.abs(a) * sizes
+    # The distances of dates that are a month apart have no common divisor but the step.
+    spacings = moves if support is None else np.abs(a) * support.spacings(sizes)
     usable = ~columns.binary & (np.count_nonzero(a, axis=0) == 1)
     for k in np.flatnonzero(stepped[pivots]):
         used = np.flatnonzero(a[k])
         finest = used[usable[used]]
-        finest = finest[moves[k, finest] <= moves[k, finest].min() * (1 + TOL)]
+        finest = finest[spacings[k, finest] <= spacings[k, finest].min() * (1 + TOL)]
         if pivots[k] not in finest:
             reach = np.abs(a[k, finest]) * columns.ranges[finest]
             pivots[k] = finest[np.argmax(reach)]
         if support is not None and stepped[pivots[k]]:
+            support.calendars.pop(pivots[k], None)
             places = moves[k, used] / moves[k, pivots[k]]
             is_off = np.abs(places - np.rint(places)) > ALMOST
             if (is_off | (sizes[used] == 0)).any():

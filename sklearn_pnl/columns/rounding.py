@@ -216,6 +216,13 @@ def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
     return multiples(origins + widths * to(places), steps)
 
 
+def on_values(values, allowed, to=np.rint):
+    """Round values to sorted allowed values: the nearest, the previous or the next."""
+    places = to(np.interp(values, allowed, np.arange(len(allowed))))
+    rounded = allowed[np.nan_to_num(places).astype(int)]
+    return np.where(np.isnan(values), np.nan, rounded)
+
+
 def steps_between(low, high, steps):
     """Return the least and the largest number of steps (n, D) within bounds.
 

@@ -9,8 +9,16 @@ from .._utils.arrays import slices
 
 # Largest probability that unrelated values are on every second, third, ... step.
 CHANCE = 1e-3
-# Seconds in each unit of time that the printed form uses.
-_UNITS = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+# Units of time in the printed form. Months and years have no fixed number of days.
+_UNITS = {
+    "day": np.timedelta64(1, "D"),
+    "hour": np.timedelta64(1, "h"),
+    "minute": np.timedelta64(1, "m"),
+    "second": np.timedelta64(1, "s"),
+}
+_CALENDAR_UNITS = {"year": np.timedelta64(12, "M"), "month": np.timedelta64(1, "M")}
+# All months have this number of days.
+_DAYS_OF_MONTH = 28
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,9 +26,10 @@ class ValueSupport:
     """Steps, resolution and atoms of the columns of a table.
 
     The values of column j are ``(origins[j] + k * widths[j]) * steps[j]`` with an
-    integer k. New rows have values of this form. Rows that a constraint or a total
-    moves have values of this form if the request allows it, and multiples of the steps
-    otherwise. The printed form lists the support of each column.
+    integer k, or the dates in ``calendars[j]``. New rows have values of this form. Rows
+    that a constraint or a total moves have values of this form if the request allows
+    it, and multiples of the steps otherwise. The printed form lists the support of each
+    column.
 
     Parameters
     ----------
@@ -37,6 +46,9 @@ class ValueSupport:
     scales : dict of int to tuple, default={}
         For columns of times or large integers, the value that 0 stands for, and the
         unit.
+    calendars : dict of int to tuple, default={}
+        For columns with one date every few months, the number of months, and all dates
+        in the range of the column as numeric values.
 
     See Also
     --------
@@ -58,6 +70,7 @@ class ValueSupport:
     widths: NDArray | None = None
     origins: NDArray | None = None
     scales: dict = field(default_factory=dict)
+    calendars: dict = field(default_factory=dict)
 
     def __post_init__(self):
         if self.widths is None:
@@ -76,12 +89,27 @@ class ValueSupport:
         head = f"value support of {len(lines)} of {len(self.names)} columns"
         return "\n".join([head, *lines])
 
+    def spacings(self, sizes: NDArray) -> NDArray:
+        """Return ``sizes`` (D,) with the least distance of dates that have a calendar.
+
+        ``sizes`` are the distances of neighbouring values of the other columns.
+        """
+        spacings = sizes.copy()
+        for j, (_, dates) in self.calendars.items():
+            spacings[j] = np.diff(dates).min()
+        return spacings
+
     def are_atoms(self, rows: NDArray) -> NDArray:
         """Return the mask of cells of rows (n, D) that are atoms of their columns."""
         are_atoms = np.zeros(rows.shape, bool)
         for j, values in self.atoms.items():
             are_atoms[:, j] = np.isin(rows[:, j], values)
         return are_atoms
+
+    @property
+    def is_coarse(self):
+        """Whether the resolution of a column is coarser than its steps."""
+        return bool(self.calendars) or bool((self.widths > 1).any())
 
     def _value_of(self, j, number):
         """Return the value of column j that a number stands for."""
@@ -92,6 +120,11 @@ class ValueSupport:
 
     def _words_of(self, j):
         """Describe the distance of values of column j, and a start other than 0."""
+        if j in self.calendars:
+            months, dates = self.calendars[j]
+            step = np.timedelta64(months, "M")
+            first = _in_words(self._value_of(j, dates[0]))
+            return f"multiples of {_in_words(step)}, from {first}"
         step, first = self.widths[j] * self.steps[j], self.origins[j] * self.steps[j]
         at_zero = self.origins[j] % self.widths[j] == 0
         if j in self.scales:
@@ -112,8 +145,9 @@ def _in_words(value):
         return np.datetime_as_string(value, unit="auto").replace("T", " ")
     if not isinstance(value, np.timedelta64):
         return f"{value:.12g}" if isinstance(value, float) else str(value)
-    for name, length in _UNITS.items():
-        count, rest = divmod(value, np.timedelta64(length, "s"))
+    is_calendar = np.datetime_data(value)[0] == "M"
+    for name, unit in (_CALENDAR_UNITS if is_calendar else _UNITS).items():
+        count, rest = divmod(value, unit)
         if count and not rest:
             return f"{count} {name}{'' if count == 1 else 's'}"
     return str(value) if value else "0"
@@ -169,23 +203,77 @@ def find_resolution(support, numbers, has_atoms):
     support : ValueSupport
     """
     widths, origins = np.ones(len(support.steps)), np.zeros(len(support.steps))
+    calendars = {}
     places = np.random.default_rng(0).integers(len(numbers), size=64)
     for j in np.flatnonzero(support.steps > 0):
         atoms = support.atoms.get(j, ()) if has_atoms[j] else ()
-        # A divisor of all counts divides the counts of a sample, which excludes most.
+        # The resolution of a sample rules out a coarser one in most columns.
         for rows in (places, slice(None)):
             values = numbers[rows, j]
             values = np.unique(values[~(np.isnan(values) | np.isin(values, atoms))])
-            counts = np.rint(values / support.steps[j])
-            first = counts[0] if len(counts) else 0.0
-            is_exact = np.abs(counts).max(initial=0) < 2.0**53
-            counts = (counts - first).astype(np.int64) if is_exact else np.ones(1, int)
-            width = int(np.gcd.reduce(counts))
-            if width == 1:
+            width, first = _width_of(values, support.steps[j])
+            calendar = _calendar_of(values, *support.scales.get(j, (None, None)))
+            if width == 1 and calendar is None:
                 break
-        if len(counts) > 2 and float(width) ** (1 - len(counts)) <= CHANCE:
+        if not _is_chance(width, len(values)):
             widths[j], origins[j] = width, first
-    return replace(support, widths=widths, origins=origins)
+        if calendar is None or _is_chance(calendar[0] * _DAYS_OF_MONTH, len(values)):
+            continue
+        n_multiples = (values[-1] - values[0]) / (widths[j] * support.steps[j]) + 1
+        if len(calendar[1]) <= n_multiples:
+            calendars[j], widths[j], origins[j] = calendar, 1.0, 0.0
+    return replace(support, widths=widths, origins=origins, calendars=calendars)
+
+
+def _is_chance(width, n_values):
+    """Whether different values may be on every ``width``-th step by chance."""
+    return n_values < 3 or float(width) ** (1 - n_values) > CHANCE
+
+
+def _width_of(values, step):
+    """Return the largest distance that divides those of values, and the first value.
+
+    Both are in steps. ``values`` are sorted. The distance is 0 if there are fewer than
+    two values.
+    """
+    counts = np.rint(values / step)
+    if np.abs(counts).max(initial=0) >= 2.0**53:
+        return 1, 0.0
+    first = counts[0] if len(counts) else 0.0
+    return int(np.gcd.reduce((counts - first).astype(np.int64))), first
+
+
+def _calendar_of(values, zero, unit):
+    """Search a day of the month, every few months, that all dates have.
+
+    The day is counted from the start of the month (the 15th), or from its end.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Different dates as sorted numeric values.
+    zero, unit : datetime64 and timedelta64
+        Origin and unit of dates; values of other types have no calendar.
+
+    Returns
+    -------
+    calendar : tuple or None
+        The number of months, and all dates in the range of the values as numeric
+        values. None if there is no such day.
+    """
+    if not isinstance(zero, np.datetime64) or len(values) < 2:
+        return None
+    dates = zero + values.astype(np.int64) * unit
+    months = dates.astype("M8[M]")
+    for turn in (0, 1):
+        # The distance from the start of the month, or of the next month.
+        days = dates - (months + turn).astype(dates.dtype)
+        if (days == days[0]).all() and days[0] < np.timedelta64(_DAYS_OF_MONTH, "D"):
+            width = np.gcd.reduce((months - months[0]).astype(np.int64))
+            every = np.arange(months[0], months[-1] + 1, width) + turn
+            every = every.astype(dates.dtype) + days[0]
+            return int(width), ((every - zero) / unit).astype(np.float64)
+    return None
 
 
 def _steps_of(rows, precision):

@@ -150,8 +150,10 @@ def _on_one_resolution(feasible, moved, low, high, gaps, held):
         grid = support.widths, support.origins
         # Cells that do not move, and atoms, may be on no multiple.
         stays = held | support.are_atoms(moved)
-        bounds = (np.where(stays, moved, bound) for bound in bounds)
+        bounds = tuple(np.where(stays, moved, bound) for bound in bounds)
     rounded = round_to_steps(moved, feasible.columns.steps, system, *bounds, *grid)
+    if feasible.columns.has_resolution and support.calendars:
+        rounded = _on_calendars(rounded, feasible.columns, *bounds)
     # Missing cells belong to no order.
     turned = np.where(gaps, np.nan, rounded)
     round_in_order(turned, feasible.relations)
@@ -165,6 +167,16 @@ def _on_one_resolution(feasible, moved, low, high, gaps, held):
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
     return rounded
+
+
+def _on_calendars(rows, columns, low, high):
+    """Round dates to the nearest date of their calendar within bounds (n, D)."""
+    c = list(columns.support.calendars)
+    rows, low, high = rows.copy(), low[:, c], high[:, c]
+    dates = np.maximum(columns.rounded(rows[:, c], c), columns.rounded(low, c, np.ceil))
+    dates = np.minimum(dates, columns.rounded(high, c, np.floor))
+    rows[:, c] = np.where((low <= dates) & (dates <= high), dates, rows[:, c])
+    return rows
 
 
 def nearest_integer_row(row, system, low, high, feasible):

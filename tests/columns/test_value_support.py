@@ -265,3 +265,143 @@ def test_sums_without_a_missing_part_keep_the_resolution(seed):
     assert (new["subtotal"] % 10 == 0).all()
     assert (new["total"] == new["subtotal"] + new["c"]).all()
     assert new["subtotal"].nunique() > 20
+
+
+# --- months, quarters and years -----------------------------------------------------
+
+
+CALENDARS = {
+    "MS": "multiples of 1 month, from 2015-01-01",
+    "ME": "multiples of 1 month, from 2015-01-31",
+    "QS": "multiples of 3 months, from 2015-01-01",
+    "QE": "multiples of 3 months, from 2015-03-31",
+    "YS": "multiples of 1 year, from 2015-01-01",
+    "YE": "multiples of 1 year, from 2015-12-31",
+}
+
+
+def dated(dates, seed=0, n=400):
+    """A table with random dates of a calendar, all of them used."""
+    rng = random(seed)
+    which = np.r_[np.arange(len(dates)), rng.integers(0, len(dates), n - len(dates))]
+    rng.shuffle(which)
+    return pd.DataFrame({"date": dates[which], "sold": rng.gamma(2, 100, n)})
+
+
+@pytest.mark.parametrize("freq", CALENDARS)
+@pytest.mark.parametrize("unit", ["s", "ns"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_new_dates_are_in_the_calendar_of_the_data(freq, unit, seed):
+    dates = pd.date_range("2015-01-01", "2024-12-31", freq=freq).as_unit(unit)
+    frame = dated(dates, seed)
+    augmenter = PNLAugmenter().fit(frame)
+    assert f"date: {CALENDARS[freq]}" in str(augmenter.value_support_)
+    new = augmenter.sample(500, random_state=seed)["date"]
+    assert new.isin(dates).all() and new.dtype == frame["date"].dtype
+    assert new.nunique() > 0.9 * len(dates)
+    # Rounding to the nearest date of the calendar moves no date on average.
+    raw = PNLAugmenter(value_support=None).fit(frame).sample(500, random_state=seed)
+    assert abs((new - raw["date"]).mean()) < pd.Timedelta(0.1 * np.diff(dates)[0])
+
+
+@pytest.mark.parametrize("method", ["lines", "codes"])
+@pytest.mark.parametrize("day", [15, 28])
+def test_samplers_preserve_a_day_and_time_of_the_month(method, day):
+    dates = pd.date_range("2018-01-01", periods=60, freq="MS")
+    dates += pd.Timedelta(days=day - 1, hours=9)
+    X = dated(dates)
+    y = np.arange(len(X)) % 5 == 0
+    sampler = PNLSampler(method=method, value_support="auto", random_state=0)
+    new = sampler.fit_resample(X, y)[0].iloc[len(X) :]
+    assert new["date"].isin(dates).all()
+
+
+def test_leap_days_are_every_four_years():
+    dates = pd.to_datetime([f"{year}-02-29" for year in range(1904, 2097, 4)])
+    augmenter = PNLAugmenter().fit(dated(dates))
+    assert "multiples of 4 years, from 1904-02-29" in str(augmenter.value_support_)
+    assert augmenter.sample(300, random_state=0)["date"].isin(dates).all()
+
+
+def test_one_date_off_the_calendar_leaves_days():
+    frame = dated(pd.date_range("2015-01-01", periods=60, freq="MS"), n=2000)
+    frame.loc[1999, "date"] = pd.Timestamp("2016-02-02")
+    augmenter = PNLAugmenter().fit(frame)
+    assert not augmenter.value_support_.calendars
+    days = augmenter.sample(200, random_state=0)["date"].dt.day
+    assert days.nunique() > 5
+
+
+def test_days_of_the_month_explained_by_chance_are_ignored():
+    three = pd.to_datetime(["2020-01-01", "2020-02-01", "2020-03-01"])
+    assert not PNLAugmenter().fit(dated(three)).value_support_.calendars
+    four = pd.date_range("2020-01-01", periods=4, freq="MS")
+    assert PNLAugmenter().fit(dated(four)).value_support_.calendars
+    # Every fourth Sunday is on different days of the month.
+    weeks = pd.date_range("2020-01-05", periods=20, freq="28D")
+    augmenter = PNLAugmenter().fit(dated(weeks))
+    assert "multiples of 28 days" in str(augmenter.value_support_)
+
+
+def test_missing_cells_and_placeholders_leave_the_calendar():
+    dates = pd.date_range("2015-01-01", periods=60, freq="MS")
+    frame = dated(dates)
+    frame.loc[::7, "date"] = pd.NaT
+    placeholder = pd.Timestamp("1999-12-31")
+    frame.loc[1::5, "date"] = placeholder
+    new = PNLAugmenter().fit(frame).sample(400, random_state=0)["date"]
+    assert (new.isin(dates) | new.isna() | (new == placeholder)).all()
+    assert (new == placeholder).any() and new.isna().any()
+
+
+def test_a_duration_between_two_months_is_computed_from_them():
+    rng = random()
+    starts = pd.date_range("2015-01-01", periods=80, freq="MS")
+    first = rng.integers(0, 60, 400)
+    start, end = starts[first], starts[first + rng.integers(0, 12, 400)]
+    columns = {"start": start, "end": end, "took": end - start}
+    for order in (["start", "end", "took"], ["took", "end", "start"]):
+        frame = pd.DataFrame({name: columns[name] for name in order})
+        frame["paid"] = rng.normal(size=400)
+        new = PNLAugmenter().fit(frame).sample(300, random_state=0)
+        assert (new["took"] == new["end"] - new["start"]).all()
+        assert (new["took"] >= pd.Timedelta(0)).all()
+        assert (new["start"].dt.day == 1).all() and (new["end"].dt.day == 1).all()
+        assert len(new.merge(frame[order])) < 250
+
+
+def test_months_and_days_of_an_equality():
+    """The delivery follows from the month and the days, so it has no calendar."""
+    rng = random()
+    months = pd.date_range("2015-01-01", periods=80, freq="MS")
+    start = months[rng.integers(0, 80, 400)]
+    days = pd.to_timedelta(7 * rng.integers(0, 30, 400), "D")
+    frame = pd.DataFrame({"start": start, "due": start + days, "days": days})
+    frame["paid"] = rng.normal(size=400)
+    new = PNLAugmenter().fit(frame).sample(300, random_state=0)
+    assert (new["due"] == new["start"] + new["days"]).all()
+    assert (new["start"].dt.day == 1).all()
+    assert (new["days"].dt.days % 7 == 0).all()
+
+
+def test_requests_for_months_and_for_other_days():
+    dates = pd.date_range("2015-01-01", periods=60, freq="MS")
+    augmenter = PNLAugmenter().fit(dated(dates))
+    later = ColumnConstraint("date", lower=pd.Timestamp("2018-03-15"))
+    new = augmenter.sample(200, constraints=later, random_state=0)["date"]
+    assert new.min() >= pd.Timestamp("2018-04-01") and new.isin(dates).all()
+    day = pd.Timestamp("2018-03-15")
+    equal = ColumnConstraint("date", equal=day)
+    new = augmenter.sample(20, constraints=equal, random_state=0)["date"]
+    assert (new == day).all()
+
+
+def test_months_of_polars_and_of_a_fixed_offset():
+    pl = pytest.importorskip("polars")
+    dates = pd.date_range("2015-01-01", periods=60, freq="MS")
+    frame = dated(dates)
+    new = PNLAugmenter().fit(pl.from_pandas(frame)).sample(200, random_state=0)
+    assert (new["date"].dt.day() == 1).all()
+    local = frame.assign(date=frame["date"].dt.tz_localize("+09:00"))
+    new = PNLAugmenter().fit(local).sample(200, random_state=0)["date"]
+    assert (new.dt.day == 1).all() and (new.dt.hour == 0).all()
