@@ -1,10 +1,9 @@
-"""Two states of the code side by side: seconds and memory of typical jobs, in one run.
+"""Compare the run time and memory of typical jobs at two commits, in one run.
 
-``python benchmarks/speed/guard.py BEFORE AFTER``: each a commit of this repository, or
-the folder of a checkout. Every job has a process of each state, alive at once, and
-they take turns: before, after, after, before. So both see the same mood of the machine,
-and the ratio of their least times holds where neither time does. A job that a state
-does not have is "not there".
+``python benchmarks/speed/guard.py`` compares the checkout with the commit in
+``reference.txt``. Each job runs in two processes, one per commit, which alternate
+(before, after, after, before), so that both run under the same load of the machine.
+Times are process times of one thread.
 """
 
 import argparse
@@ -19,15 +18,17 @@ from importlib import import_module
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[2]
 RESULTS = HERE.parents[1] / "results"
+# Small losses add up unseen if each change is compared with a recent commit.
+REFERENCE = HERE.with_name("reference.txt").read_text(encoding="utf-8").strip()
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-# Shorter work is repeated within a measurement.
+# Shorter calls are repeated within a measurement.
 SHORTEST = 0.1
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -41,54 +42,104 @@ def first_of(*names):
     raise ImportError(f"None of {', '.join(names)} is in this state of sklearn_pnl.")
 
 
-# --- the jobs: data made here, then what is timed, and what it is held against ---
+# --- the jobs: each makes its data, and returns a call and perhaps its baseline ----
 
 
-def beside_smote(X, y):
-    """``PNLSampler`` on rows, beside SMOTE on the same."""
+def with_smote(X, y):
+    """Return calls of ``PNLSampler`` and of SMOTE, on rows of any number of axes."""
     from imblearn.over_sampling import SMOTE
 
     from sklearn_pnl import PNLSampler
 
-    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
+    flat = X.reshape(len(X), -1) if X.ndim > 2 else X
+    return [
+        partial(PNLSampler(random_state=0).fit_resample, X, y),
+        partial(SMOTE(random_state=0).fit_resample, flat, y),
+    ]
+
+
+def with_minority(rng, n, share=0.1):
+    """Return labels (n,) with a minority class of about a share of the rows."""
+    return (rng.uniform(size=n) < share).astype(int)
+
+
+def reals(n, n_columns, n_redundant=0):
+    """Over-sample normal columns, of which the last are sums of other columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, n_columns))
+    for column in range(n_columns - n_redundant, n_columns):
+        X[:, column] = X[:, 3 * (n_columns - column) :][:, :3].sum(axis=1)
+    return with_smote(X, with_minority(rng, n, 0.05))
+
+
+def integers(n, n_columns):
+    """Over-sample counts, in an array of integers."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(5.0, (n, n_columns))
+    return with_smote(X, with_minority(rng, n, 0.05))
+
+
+def bits(n, n_columns):
+    """Over-sample fingerprints of molecules: bits, of which few are 1."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n, n_columns)) < rng.beta(0.3, 6, n_columns)
+    return with_smote(X.astype(np.uint8), with_minority(rng, n))
+
+
+def pictures(n, side):
+    """Over-sample smooth images of positive pixels."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(n, side, side)).cumsum(axis=1).cumsum(axis=2)
+    return with_smote(X, with_minority(rng, n, 0.05))
+
+
+def cards():
+    """Over-sample 492 of 284,807 rows, as in a table of frauds."""
+    rng, n = np.random.default_rng(0), 284_807
+    X = rng.standard_normal((n, 30))
+    return with_smote(X, (rng.permutation(n) < 492).astype(int))
+
+
+def categories():
+    """Over-sample a frame with 8 categories, compared with SMOTENC."""
+    import pandas as pd
+    from imblearn.over_sampling import SMOTENC
+
+    from sklearn_pnl import PNLSampler
+
+    rng, n = np.random.default_rng(0), 100_000
+    X = pd.DataFrame(rng.standard_normal((n, 7))).add_prefix("x")
+    for column in range(8):
+        X[f"c{column}"] = pd.Categorical.from_codes(
+            rng.integers(0, 5, n), list("abcde")
+        )
+    samplers = [
+        kind(categorical_features="auto", random_state=0)
+        for kind in (PNLSampler, SMOTENC)
+    ]
+    y = with_minority(rng, n, 0.05)
     return [partial(sampler.fit_resample, X, y) for sampler in samplers]
 
 
-def a_tenth(rng, n):
-    """Labels, a tenth of them rare."""
-    return (rng.uniform(size=n) < 0.1).astype(int)
-
-
-def over_sampling(n, n_columns, n_redundant):
-    """A table, some of its columns combinations of others."""
-    from sklearn.datasets import make_classification
-
-    return beside_smote(
-        *make_classification(
-            n, n_columns, n_redundant=n_redundant, weights=[0.9], random_state=0
-        )
-    )
-
-
 def dummies():
-    """A table that is nearly all dummies, first levels dropped, beside SMOTE."""
+    """Over-sample a table that consists mainly of dummies without first levels."""
     rng, n = np.random.default_rng(0), 5_000
     levels = rng.integers(0, 6, (n, 10, 1)) == np.arange(1, 6)
     X = np.hstack([rng.standard_normal((n, 5)), levels.reshape(n, -1)])
-    return beside_smote(X, a_tenth(rng, n))
+    return with_smote(X, with_minority(rng, n))
 
 
 def embeddings(n, n_columns, n_rare):
-    """Embeddings in single precision: 50 latent columns and noise, beside SMOTE."""
+    """Over-sample embeddings in single precision: 50 latent columns and noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 50)) @ rng.standard_normal((50, n_columns))
     X += 0.5 * rng.standard_normal(X.shape)
     y = (rng.permutation(n) < n_rare).astype(int)
-    return beside_smote(X.astype(np.float32), y)
+    return with_smote(X.astype(np.float32), y)
 
 
 def encoding(n, shape, order, against_sum=False):
-    """Codes of fitted tensors; order 1 in passes of ``X.sum()``."""
+    """Encode tensors, perhaps compared with ``X.sum()``."""
     from sklearn_pnl import ManyBodyProjector
 
     X = np.random.default_rng(0).gamma(1.0, size=(n, *shape))
@@ -97,7 +148,7 @@ def encoding(n, shape, order, against_sum=False):
 
 
 def long_rows():
-    """New rows of 16,000 numbers at order 2: where memory was lost once."""
+    """Sample rows of 16,000 cells at order 2, which require much memory."""
     from sklearn_pnl import Codes, PNLAugmenter
 
     X = np.random.default_rng(0).standard_normal((60, 16_000)).cumsum(axis=1)
@@ -106,7 +157,7 @@ def long_rows():
 
 
 def one_row(encode):
-    """One row of (4, 4, 4) at order 2: what a call costs beside its arithmetic."""
+    """Encode or decode one row of (4, 4, 4): the cost of a call besides arithmetic."""
     from sklearn_pnl import BackwardProjector
 
     X = np.random.default_rng(0).gamma(1.0, size=(200, 4, 4, 4))
@@ -120,7 +171,7 @@ def one_row(encode):
 
 
 def raking():
-    """A table of 50 x 50 x 10 to its three pairs of margins."""
+    """Rake a table of 50 x 50 x 10 to its three two-way margins."""
     rake = first_of("geometry.rake_array", "geometry.rake")
     rng = np.random.default_rng(0)
     tables = rng.gamma(1.0, size=(2, 50, 50, 10))
@@ -130,7 +181,7 @@ def raking():
 
 
 def mixed_frame():
-    """A data frame of numbers, a total, whole numbers, categories and a date."""
+    """Over-sample a data frame with a total, integers, categories and a date."""
     import pandas as pd
 
     from sklearn_pnl import PNLSampler
@@ -143,11 +194,11 @@ def mixed_frame():
     X["grade"] = pd.Categorical(rng.choice(["low", "high"], n))
     X["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D")
     sampler = PNLSampler(categorical_features="auto", random_state=0)
-    return [partial(sampler.fit_resample, X, a_tenth(rng, n))]
+    return [partial(sampler.fit_resample, X, with_minority(rng, n))]
 
 
 def holes():
-    """A table of which a tenth of the cells is missing."""
+    """Over-sample a table with a tenth of its cells missing."""
     from sklearn_pnl import PNLSampler
 
     rng = np.random.default_rng(0)
@@ -158,32 +209,32 @@ def holes():
 
 
 def words():
-    """Sparse rows, as of texts, beside SMOTE."""
+    """Over-sample sparse rows with 30 cells that are not 0, as of texts."""
     from scipy.sparse import random
 
     X = random(5_000, 3_000, 0.01, format="csr", random_state=0)
-    return beside_smote(X, a_tenth(np.random.default_rng(0), 5_000))
+    return with_smote(X, with_minority(np.random.default_rng(0), 5_000))
 
 
 def many_words():
-    """Sparse rows with 60 cells that are not 0, compared with SMOTE."""
+    """Over-sample sparse rows with 60 cells that are not 0."""
     from scipy.sparse import random
 
     X = random(5_000, 6_000, 0.01, format="csr", random_state=0)
-    return beside_smote(X, a_tenth(np.random.default_rng(0), 5_000))
+    return with_smote(X, with_minority(np.random.default_rng(0), 5_000))
 
 
 def wide_frame():
-    """A data frame of many columns of numbers, beside SMOTE."""
+    """Over-sample a data frame of 500 numeric columns."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((500, 500))).add_prefix("x")
-    return beside_smote(X, a_tenth(rng, 500))
+    return with_smote(X, with_minority(rng, 500))
 
 
 def equalities():
-    """The search for equalities in 60 columns, three of them totals."""
+    """Search for equalities in 60 columns, of which three are totals."""
     find_equalities = first_of("control.find_equalities", "find_equalities")
     X = np.random.default_rng(0).gamma(1.0, size=(2_000, 60))
     for total in (0, 20, 40):
@@ -192,7 +243,7 @@ def equalities():
 
 
 def constrained():
-    """New rows with a column given."""
+    """Sample rows with a constraint on one column."""
     from sklearn_pnl import PNLAugmenter
 
     ColumnConstraint = first_of("control.ColumnConstraint", "ColumnConstraint")
@@ -204,7 +255,7 @@ def constrained():
 
 
 def cents():
-    """New rows of amounts in cents with their total given."""
+    """Sample rows of amounts in cents with a constraint on their total."""
     from sklearn_pnl import PNLAugmenter
 
     ColumnConstraint = first_of("control.ColumnConstraint", "ColumnConstraint")
@@ -216,7 +267,7 @@ def cents():
 
 
 def comparing():
-    """New rows against real ones."""
+    """Compare new rows with real rows."""
     from sklearn_pnl import compare_samples
 
     rows = np.random.default_rng(0).standard_normal((2, 1_000, 10))
@@ -224,7 +275,7 @@ def comparing():
 
 
 def images():
-    """A stack of images of 8 x 8, a class of them rare."""
+    """Over-sample a class of images of 8 x 8."""
     from sklearn.datasets import load_digits
 
     from sklearn_pnl import Codes, PNLSampler
@@ -236,14 +287,19 @@ def images():
     return [partial(sampler.fit_resample, X, y)]
 
 
-TABLES = ((1_000, 20), (5_000, 200), (20_000, 50), (100_000, 20))
+SHAPES = ((1_000, 20), (5_000, 20), (5_000, 200), (20_000, 50), (100_000, 20))
 JOBS = (
-    {
-        f"sampler, {n:,} x {d}{', two redundant' * (redundant > 0)}": partial(
-            over_sampling, n, d, redundant
-        )
-        for redundant in (0, 2)
-        for n, d in TABLES
+    {f"sampler, {n:,} x {d}": partial(reals, n, d) for n, d in SHAPES}
+    | {
+        f"sampler, {n:,} x {d}, two redundant": partial(reals, n, d, 2)
+        for n, d in ((5_000, 200), (20_000, 50))
+    }
+    | {
+        "sampler, 20,000 x 20 integers": partial(integers, 20_000, 20),
+        "sampler, 10,000 x 2,048 bits": partial(bits, 10_000, 2_048),
+        "sampler, 284,807 x 30, 492 rare": cards,
+        "sampler, frame 100,000 x 15, 8 categories": categories,
+        "sampler, images 20,000 x 16 x 16": partial(pictures, 20_000, 16),
     }
     | {
         f"sampler of embeddings, {n:,} x {d}, {rare:,} rare": partial(
@@ -259,7 +315,7 @@ JOBS = (
         "encode one (4, 4, 4)": partial(one_row, True),
         "decode one (4, 4, 4), fiber": partial(one_row, False),
         "rake 50 x 50 x 10": raking,
-        "sampler, 5,000 x 55, dummies": dummies,
+        "dummies, 5,000 x 55": dummies,
         "mixed frame of 2,000 rows": mixed_frame,
         "frame of 500 x 500": wide_frame,
         "sparse rows, 5,000 x 3,000": words,
@@ -269,17 +325,17 @@ JOBS = (
         "2,000 rows with a column given": constrained,
         "1,000 rows in cents, a total given": cents,
         "compare samples, 1,000 x 10": comparing,
-        "sampler, images of 8 x 8": images,
+        "images of 8 x 8": images,
     }
 )
 
 
-# --- the process of one state: does as it is told ---------------------------------
+# --- the process of one commit, which runs a job as often as it is asked -----------
 
 
 def serve(address, job):
-    """Make the data of a job, then time it as often as asked."""
-    # An editable installation would lend the modules that a state does not have.
+    """Make the data of a job, and time its calls for each number of repetitions."""
+    # An editable installation would provide modules that the commit does not have.
     sys.meta_path[:] = [
         finder
         for finder in sys.meta_path
@@ -302,22 +358,20 @@ def serve(address, job):
                 line.send(
                     [_seconds(*each) for each in zip(functions, loops, strict=True)]
                 )
-        except Exception as error:  # what it was is told to whoever compares
+        except Exception as error:  # The process that compares reports the error.
             lines = f"{type(error).__name__}: {error}".splitlines()
             line.send({"failure": lines[0]})
 
 
 def _seconds(function, loops):
-    # One thread has the time that it was at work, whoever else was: far less noise.
-    clock = process_time if os.environ.get(THREADS[0]) == "1" else perf_counter
-    start = clock()
+    start = process_time()
     for _ in range(loops):
         function()
-    return (clock() - start) / loops
+    return (process_time() - start) / loops
 
 
 def _status(field):
-    """Bytes that Linux says, else none."""
+    """Return a number of bytes that Linux reports; NaN on other systems."""
     if not STATUS.exists():
         return float("nan")
     lines = STATUS.read_text().splitlines()
@@ -325,16 +379,15 @@ def _status(field):
 
 
 class State:
-    """One process: a job of one state of the code."""
+    """A process that runs a job at one commit."""
 
-    def __init__(self, folder, job, threads, stack):
+    def __init__(self, folder, job, stack):
         self.failure, self.taken = "", []
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()), "line")
         listener = stack.enter_context(Listener(str(place), family="AF_UNIX"))
         environment = os.environ | {"PYTHONPATH": str(folder)}
-        if threads:
-            environment |= dict.fromkeys(THREADS, str(threads))
-        # -P: the folder of this script is no place to import from.
+        environment |= dict.fromkeys(THREADS, "1")
+        # -P: nothing is imported from the folder of this script.
         command = [sys.executable, "-P", str(HERE), "--serve", str(place), job]
         process = subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir())
         stack.callback(process.wait)
@@ -349,7 +402,7 @@ class State:
             self.line.send(None)
 
     def hear(self):
-        """What the process says next; None if the job is not there."""
+        """Return the next result of the process; None if the job failed."""
         found = self.line.recv()
         if isinstance(found, dict) and "failure" in found:
             self.failure = found["failure"]
@@ -361,11 +414,11 @@ class State:
         self.taken.append(self.hear())
 
 
-def compare(job, folders, rounds, budget, threads):
-    """One line of the table."""
+def compare(job, folders, rounds, budget):
+    """Return one line of the table."""
     with ExitStack() as stack:
-        states = [State(folder, job, threads, stack) for folder in folders]
-        # One after the other, so that they do not share the cores.
+        states = [State(folder, job, stack) for folder in folders]
+        # One process after the other, so that they do not share the cores.
         first = [None if state.failure else state.hear() for state in states]
         for state in states:
             if state.failure:
@@ -397,7 +450,7 @@ def _line(job, states, first):
         )
         row |= {
             f"{name}, s": least[-1],
-            f"{name} / reference": beside,
+            f"{name} / baseline": beside,
             f"{name}, MiB": found["MiB"] if found else None,
         }
     row["ratio"] = least[1] / least[0] if None not in least else None
@@ -412,7 +465,7 @@ def _line(job, states, first):
 
 
 def _quartiles(values):
-    """Between which the middle half lies: wide where the machine was not quiet."""
+    """Return the first and third quartile, which differ much on a busy machine."""
     low, high = np.quantile(values, [0.25, 0.75])
     return f"{low:.2f} to {high:.2f}"
 
@@ -422,7 +475,7 @@ def _quartiles(values):
 
 @contextmanager
 def checkout(name):
-    """The folder of a state: as it is, or a work tree of a commit for the time."""
+    """Provide the folder of a checkout, or a temporary work tree of a commit."""
     if Path(name).is_dir():
         yield Path(name).resolve()
         return
@@ -445,12 +498,12 @@ def _shown(value):
 
 
 COLUMNS = ("job", "before, s", "after, s", "ratio", "of pairs", "before, MiB",
-           "after, MiB", "before / reference", "after / reference",
+           "after, MiB", "before / baseline", "after / baseline",
            "rounds")  # fmt: skip
 
 
 def table(rows):
-    """Markdown; the last columns only where a job has a measure."""
+    """Yield the lines of a Markdown table."""
     yield "| " + " | ".join(COLUMNS[:-1]) + " |"
     yield "|---" + "|--:" * (len(COLUMNS) - 2) + "|"
     for row in rows:
@@ -463,39 +516,30 @@ def table(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("before", help="a commit, or the folder of a checkout")
-    parser.add_argument("after", nargs="?", help="another one; the same if left out")
-    parser.add_argument("--only", default="", help="jobs whose name has this in it")
-    parser.add_argument("--rounds", type=int, default=25, help="turns of each state")
+    parser.add_argument("before", nargs="?", default=REFERENCE,
+                        help="a commit, or the folder of a checkout; default: the "
+                             "commit in reference.txt")  # fmt: skip
+    parser.add_argument("after", nargs="?", default=str(ROOT),
+                        help="another one; default: this checkout")  # fmt: skip
+    parser.add_argument("--only", default="", help="jobs whose name contains this text")
+    parser.add_argument("--rounds", type=int, default=25, help="most runs per commit")
     parser.add_argument(
-        "--budget", type=float, default=20.0, help="seconds of turns a job, about"
+        "--budget", type=float, default=20.0, help="seconds per job, approximately"
     )
-    parser.add_argument(
-        "--threads", type=int,
-        help="of BLAS and OpenMP, 0 leaves them; default: 0 for samplers, else 1",
-    )  # fmt: skip
-    parser.add_argument("--csv", type=Path, help="default: of all jobs, the results'")
+    parser.add_argument("--csv", type=Path, help="default: results/speed-guard.csv")
     given = parser.parse_args()
-    with (
-        checkout(given.before) as before,
-        checkout(given.after or given.before) as after,
-    ):
+    with checkout(given.before) as before, checkout(given.after) as after:
         rows = []
         for job in JOBS:
             if given.only in job:
-                threads = given.threads
-                if threads is None:
-                    threads = 0 if job.startswith("sampler") else 1
-                rows.append(
-                    compare(job, (before, after), given.rounds, given.budget, threads)
-                )
+                rows.append(compare(job, (before, after), given.rounds, given.budget))
                 print(
                     f"{job}: {_shown(rows[-1]['ratio'])}", file=sys.stderr, flush=True
                 )
     if not rows:
         sys.exit(f"No job has {given.only!r} in its name.")
     print("\n".join(table(rows)))
-    # Some jobs are not to take the place of all.
+    # The results of some jobs do not replace the results of all jobs.
     path = given.csv or (None if given.only else RESULTS / "speed-guard.csv")
     if path is None:
         return
