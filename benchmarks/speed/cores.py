@@ -32,7 +32,7 @@ from sklearn_pnl.geometry.many_body.tilts import ExponentialTilt
 
 from ..data import load
 from ..tables import markdown, write_csv
-from .guard import TABLES, over_sampling
+from .guard import SHAPES, reals
 from .timing import interleaved
 
 SHAPE = (7, 2, 2, 7, 2, 2)
@@ -74,9 +74,9 @@ def tensors(n):
 def samplers(quick):
     """Seconds of PNLSampler and SMOTE, as they are and with one thread of BLAS."""
     for redundant in (0, 2):
-        for n, n_columns in TABLES[:1] if quick else TABLES:
+        for n, n_columns in SHAPES[:1] if quick else SHAPES:
             job = f"{n:,} x {n_columns}, {redundant} redundant"
-            ours, smote = over_sampling(n, n_columns, redundant)
+            ours, smote = reals(n, n_columns, redundant)
             functions = {"SMOTE": smote, "ours": ours}
             functions["ours, one BLAS thread"] = partial(_limited, ours)
             taken = interleaved(functions)
