@@ -8,13 +8,11 @@ integers. :func:`rake` solves the same system for the cells of a labelled table.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _check_sample_weight
 
@@ -23,28 +21,13 @@ from .._utils.reports import TableReport
 from .._utils.threads import one_blas_thread
 from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming
 from .._utils.warnings import warn_user
-from ..columns.constraints import LinearConstraints, stack_terms
+from ..columns.constraints import stack_terms
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
-from ..geometry.convex.integers import integers_near
-from ..geometry.convex.reach import box_reach, span
-from .totals import (
-    as_totals,
-    check_level_sum,
-    columns_shown,
-    read_counts,
-    read_sum,
-)
-from .weights import _TINY, effective_size, nearest_weights
+from .integer_weights import integer_weights
+from .row_totals import ROUNDING, RowTotals
+from .weights import _TINY, effective_size
 
-# Rounding in double precision can change a total by this share.
-_ROUNDING = 1e-12
-# Larger integer terms are amounts. An exact integer solution for amounts takes too
-# long.
-_LARGEST_COUNT = 32
-# Maximum number of exchanges of rounding; a few dozen are usually enough.
-_MOST_EXCHANGES = 500
-_GOLDEN_RATIO = (5**0.5 - 1) / 2
 _SOLVER_CONSTRAINTS = {
     "tol": [NOT_NEGATIVE],
     "max_iter": [COUNT],
@@ -94,7 +77,7 @@ class CalibrationReport(TableReport):
         Distance of each total from the request, as a share of the sum of the absolute
         terms of the total.
     n_iter : int
-        Number of Newton steps.
+        Number of sweeps and Newton steps.
     reasons : tuple of str
         Explanations of the totals that are not satisfied. Empty if all are satisfied.
 
@@ -204,8 +187,12 @@ def calibrate(
 
     In survey statistics, this problem is called calibration, or raking if the totals
     are counts. The solution is ``w_i = d_i exp(x_i y)``, clipped to the bounds.
-    Newton's method finds ``y``, which has one element per total. To calibrate groups of
-    rows separately, call the function for each group of ``X.groupby(...)``.
+    For counts, proportional fitting finds ``y``, which has one element per total.
+    Newton's method finds it for other totals, and if bounds are active. To calibrate
+    groups of rows separately, call the function for each group of ``X.groupby(...)``.
+
+    Means and shares do not determine the sum of the weights. If nothing else is
+    requested, the weights keep the sum of the design weights.
 
     Parameters
     ----------
@@ -228,6 +215,8 @@ def calibrate(
     integer : bool, default=False
         Whether to round each weight up or down to an integer. Counts, and sums of small
         integers such as numbers of persons, are exact if a feasible rounding is found.
+        A requested count that is not an integer is rounded up or down, such that
+        margins with common columns stay consistent. Shares are rounded as counts.
         Means and other sums come close to the request, usually within the mean absolute
         value of the column. If no feasible rounding is found, the weights are
         truncated. Then a systematic sample of rows, drawn in proportion to the
@@ -238,7 +227,8 @@ def calibrate(
         Tolerance of the residual of each total, as a share of the sum of the absolute
         terms.
     max_iter : int, default=200
-        Maximum number of Newton steps.
+        Maximum number of sweeps of proportional fitting and Newton steps. At least 20
+        Newton steps follow if the sweeps do not converge.
     strict : bool, default=True
         Whether to raise an error if a total is not satisfied. If False, the report
         contains the reasons; without a report, a warning is issued.
@@ -260,8 +250,8 @@ def calibrate(
     CalibrationError
         A ``ValueError`` with the attribute ``report``, if a total is not satisfied and
         ``strict`` is True. The message names each total that is infeasible by itself,
-        with its feasible range. If no total is infeasible by itself, the message names
-        the total with the largest residual.
+        with its feasible range, or two margins with different sums over the same rows.
+        Otherwise, the message names the total with the largest residual.
 
     See Also
     --------
@@ -297,12 +287,12 @@ def calibrate(
             design_weights, empty, dtype=np.float64, ensure_non_negative=True
         )
     floor, ceiling = _limits_of_weights(bounds, design)
-    system = _RowTotals.read(totals, columns, design)
+    system = RowTotals.read(totals, columns, design)
     weights, n_iter, reasons = system.solve(
         design, floor, ceiling, tol, max_iter, "weights"
     )
     if integer and not reasons:
-        weights = _round_weights(system, weights, floor, ceiling)
+        weights = integer_weights(system, weights, floor, ceiling)
     report = CalibrationReport(
         weights,
         design,
@@ -320,7 +310,7 @@ def calibrate(
     if return_report:
         return weights, report
     k = int(report.residual.argmax())
-    if report.residual[k] > max(tol, _ROUNDING):
+    if report.residual[k] > max(tol, ROUNDING):
         warn_user(
             f"The weights do not satisfy all totals; the largest residual is that of "
             f"{report.names[k]}, by {report.missed[k]:.6g}. Set return_report=True to "
@@ -352,278 +342,6 @@ def check_order(given, X, name):
             f"{name} has the index of X in another order, but is read by position. "
             f"Pass {name}.reindex(X.index)."
         )
-
-
-# --- totals as a linear system of the weights ---------------------------------------
-
-
-@dataclass(frozen=True, repr=False)
-class _RowTotals(LinearConstraints):
-    """Sums over weighted rows, divided by the sum of the weights if ``is_mean``."""
-
-    is_mean: np.ndarray | None = None
-
-    @classmethod
-    def read(cls, totals, columns, design):
-        """Read the requested totals: sums first, then counts."""
-        requested = as_totals(totals, columns.names, (columns.n_columns,))
-        requested.sort(key=lambda total: total.by_level)
-        parts = [_read_total(columns, total, design) for total in requested]
-        is_mean = np.repeat([total.mean for total in requested], [*map(len, parts)])
-        return cls(**vars(parts[0].stack(*parts[1:])), is_mean=is_mean)
-
-    def values(self, weights):
-        """Compute the totals (k,) of weights."""
-        sums = self.coefficients @ weights
-        return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
-
-    def residual(self, weights):
-        """Compute the residuals (k,) as shares of the sums of absolute terms."""
-        missed = np.abs(self.missing(self.values(weights)))
-        # The mean is undefined if all weights are 0.
-        missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
-        size = replace(self, coefficients=abs(self.coefficients)).values(weights)
-        # If all terms are 0, the residual must exceed any tolerance.
-        return missed / np.maximum(size, 1e-100)
-
-    def linear(self):
-        """Return all totals as sums: coefficients of the weights, and bounds.
-
-        Each bound of a mean becomes a sum of differences from the bound, which must be
-        at least or at most 0.
-        """
-        sums = ~self.is_mean
-        parts, bounds = (
-            [self.coefficients[sums]],
-            [[self.lower[sums], self.upper[sums]]],
-        )
-        for k in np.flatnonzero(self.is_mean):
-            row, low, high = self._row(k), self.lower[k], self.upper[k]
-            for bound in filter(np.isfinite, dict.fromkeys((low, high))):
-                # A difference within the rounding of a mean is 0.
-                at_bound = np.abs(row - bound) <= _ROUNDING * abs(bound)
-                parts.append(np.where(at_bound, 0.0, row - bound)[None])
-                least = 0.0 if bound == low else -np.inf
-                most = 0.0 if bound == high else np.inf
-                bounds.append([[least], [most]])
-        return stack_terms(parts), *np.hstack(bounds)
-
-    def _row(self, k):
-        row = self.coefficients[[k]]
-        return (row.toarray() if issparse(row) else row)[0]
-
-    def solve(self, design, floor, ceiling, tol, max_iter, noun):
-        """Return the nearest weights, the Newton steps, and the reasons of failure.
-
-        The messages call the result ``noun``: "weights", or "cells" of a table.
-        """
-        reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
-        by_bounds = np.full(len(self), _is_bounded(floor, ceiling))
-        for k in np.flatnonzero(self.is_mean):
-            row = self._row(k)
-            values = row[ceiling > 0]
-            reach[:, k] = values.min(), values.max()
-            # Other bounds can help only if non-negative weights can give the mean.
-            by_bounds[k] = np.isfinite(ceiling).all() and not self._is_beyond(reach)[k]
-            if by_bounds[k]:
-                reach[:, k] = _range_of_mean(row, floor, ceiling)
-        beyond = self._is_beyond(reach)
-        if beyond.any():
-            reasons = (
-                self._beyond(k, span(*reach[:, k], 7), by_bounds[k], ceiling, noun)
-                for k in np.flatnonzero(beyond)
-            )
-            return np.clip(design, floor, ceiling), 0, tuple(reasons)
-        weights, n_iter = nearest_weights(
-            *self.linear(), design, floor, ceiling, tol, max_iter
-        )
-        residual = self.residual(weights)
-        k = int(residual.argmax())
-        if residual[k] <= max(tol, 1e-14):
-            return weights, n_iter, ()
-        bounds = _is_bounded(floor, ceiling)
-        reason = (
-            f"{self.requirement(k)}, but the {noun} after {n_iter} steps give "
-            f"{self.values(weights)[k]:.10g} (relative residual {residual[k]:.1e}, "
-            f"tol={tol:g}). The totals probably contradict each other"
-            f"{' or the bounds' if bounds else ''}: remove a total, "
-            f"{'widen bounds, ' if bounds else ''}or allow an interval "
-            "(column_total(..., rtol=)). Otherwise increase max_iter."
-        )
-        return weights, n_iter, (reason,)
-
-    def _is_beyond(self, reach):
-        """Check which totals lie outside the least and most values ``reach`` (2, k)."""
-        least, most = reach
-        too_high = self.lower > most + _ROUNDING * np.abs(most)
-        return too_high | (self.upper < least - _ROUNDING * np.abs(least))
-
-    def _beyond(self, k, reach, by_bounds, ceiling, noun):
-        """Explain why total ``k`` lies outside the range ``reach`` of its values."""
-        limit, remedy = "non-negative weights", ""
-        if noun == "cells":
-            limit, remedy = "the cells of the table", ", or the table"
-            reach += ", because cells keep their signs and zeros stay 0"
-        elif by_bounds:
-            limit, remedy = "weights within bounds", ", or widen bounds"
-        elif not ceiling.all():
-            limit += " of rows with a positive design weight"
-        return (
-            f"{self.requirement(k)}, but {limit} can only give {reach}. Change the "
-            f"total{remedy}."
-        )
-
-
-def _range_of_mean(values, floor, ceiling):
-    """Return the least and the largest mean of values (n,) with bounded weights."""
-    limits = []
-    for order in (np.argsort(values), np.argsort(-values)):
-        # In an extreme mean, the first rows have the largest weights.
-        x, low, more = values[order], floor[order], (ceiling - floor)[order]
-        weight = low.sum() + np.r_[0.0, np.cumsum(more)]
-        total = low @ x + np.r_[0.0, np.cumsum(more * x)]
-        limits.append(total[weight > 0] / weight[weight > 0])
-    return limits[0].min(), limits[1].max()
-
-
-def _is_bounded(floor, ceiling):
-    """Check whether weights have other bounds than 0 and infinity."""
-    return bool(floor.any() or np.isfinite(ceiling[ceiling > 0]).any())
-
-
-def _read_total(columns, total, design):
-    """Return a total as constraints on the weights of rows."""
-    if not total.by_level:
-        return read_sum(columns, total)
-    counts, codes = read_counts(columns, total)
-    rest = np.flatnonzero((codes < 0) & (design > 0))
-    # Shares that sum to 1 leave no weight for rows with other levels.
-    full = 1.0 if total.mean else None
-    check_level_sum(total, counts, len(rest), full, columns.names)
-    least = counts.lower.sum()
-    if total.mean and least >= 1 - _ROUNDING and len(rest):
-        raise ValueError(
-            f"The shares of the levels of {columns_shown(total, columns.names)} sum "
-            f"to {least:.6g}, which leaves nothing for {len(rest)} rows with other "
-            f"levels; the first is row {rest[0]}. Remove these rows, or reduce shares."
-        )
-    return counts
-
-
-def _round_weights(system, weights, floor, ceiling):
-    """Round weights to integers that satisfy the totals, if a rounding is found.
-
-    Otherwise truncate, replicate, sample: sum the fractions over the rows, with rows of
-    equal terms next to each other, and replicate a row when the sum passes a half.
-    """
-    # Adding 0.0 turns -0 into 0.
-    floor = np.ceil(floor - _ROUNDING) + 0.0
-    ceiling = np.floor(ceiling + _ROUNDING)
-    for row in np.flatnonzero(floor > ceiling):
-        raise ValueError(
-            f"bounds allow no integer weight for row {row}. Widen bounds, or set "
-            "integer=False."
-        )
-    terms, lower, upper = system.linear()
-    # The last term preserves the sum of all weights within 1.
-    terms = csr_array(stack_terms([terms, np.ones((1, len(weights)))]))
-    lower, upper = (np.r_[e, weights.sum() + k] for e, k in ((lower, -1), (upper, 1)))
-    is_integer = abs(terms - terms.rint()).sum(axis=1) == 0
-    is_integer &= np.ceil(lower) <= np.floor(upper)
-    largest = abs(terms).max(axis=1).toarray().ravel()
-    # Counts of rows and persons become exact. An exact search with larger terms, such
-    # as prices, would take minutes.
-    weights = np.clip(weights, floor, ceiling)
-    order = np.argsort(_fingerprints(terms), kind="stable")
-    for most in (_LARGEST_COUNT, 1):
-        exact = is_integer & (largest <= most)
-        with suppress(ValueError):
-            bounds = lower[exact], upper[exact]
-            group, integers = _rounded_in_groups(weights, order, terms[exact], *bounds)
-            loose = terms[~exact].toarray(), lower[~exact], upper[~exact]
-            return _exchanged(integers, weights, group, *loose)
-    integers = np.floor(weights + _ROUNDING)
-    fractions = np.cumsum((weights - integers)[order])
-    integers[order] += np.diff(np.rint(fractions), prepend=0.0)
-    return np.clip(integers, floor, ceiling)
-
-
-def _fingerprints(terms):
-    """Return a number (n,) for each row that identifies the terms (c, n) of the row.
-
-    Rows with different terms have different sums, because coefficients are irrational.
-    """
-    return terms.T @ np.sin(1.0 + np.arange(terms.shape[0]))
-
-
-def _rounded_in_groups(weights, order, terms, lower, upper):
-    """Round weights so that the sums of terms (c, n) lie in intervals.
-
-    Rows with the same terms form a group. The integer sum of the weights of each group
-    is found first, then the rows of the group that are rounded up. Neighbouring rows
-    in ``order`` (n,) have similar values in the remaining terms.
-
-    Returns
-    -------
-    group : ndarray of int of shape (n,)
-    integers : ndarray of shape (n,)
-    """
-    _, first, group = np.unique(
-        _fingerprints(terms), return_index=True, return_inverse=True
-    )
-    low = np.floor(weights + _ROUNDING)
-    part = np.maximum(weights - low, 0.0)
-    least = np.bincount(group, low)
-    limits = least, least + np.bincount(group, part > 0)
-    sums = np.bincount(group, weights)
-    sums = integers_near(sums, terms[:, first], lower, upper, limits, seconds=2)
-    # Rounding up the largest fractions would bias terms that depend on the fractions.
-    # Evenly spread numbers replace random numbers.
-    spread = np.empty(len(weights))
-    spread[order] = np.arange(len(weights)) * _GOLDEN_RATIO % 1
-    order = np.lexsort((np.where(part > 0, spread - part, 2.0), group))
-    size = np.bincount(group)
-    rank = np.empty(len(weights))
-    rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(size) - size, size)
-    return group, low + (rank < (sums - least)[group])
-
-
-def _exchanged(integers, weights, group, terms, lower, upper):
-    """Bring sums of ``terms`` (m, n) near their intervals by exchanges of pairs.
-
-    An exchange rounds one row of a group up and another row down, so that the sums of
-    the groups do not change. Each exchange reduces the largest residual as much as
-    possible. The loop stops when no exchange reduces the residuals.
-    """
-    if not len(terms):
-        return integers
-    sizes = np.abs(terms).mean(axis=1) + _TINY
-    terms, lower, upper = terms / sizes[:, None], lower / sizes, upper / sizes
-    values = terms @ integers
-    for _ in range(_MOST_EXCHANGES):
-        missing = np.clip(values, lower, upper) - values
-        k, missed = np.argmax(np.abs(missing)), np.square(missing).sum()
-        ups = np.flatnonzero(integers < weights - _ROUNDING)
-        downs = np.flatnonzero(integers > weights + _ROUNDING)
-        if missed <= _ROUNDING or not len(ups) or not len(downs):
-            break
-        # For each row that can be rounded up, find rows of the group with near terms.
-        least, width = terms[k].min(), 2 * np.ptp(terms[k]) + _TINY
-        keys = group[downs] + (terms[k, downs] - least) / width
-        downs = downs[np.argsort(keys, kind="stable")]
-        aim = np.clip((terms[k, ups] - missing[k] - least) / width, 0, 0.75)
-        place = np.searchsorted(np.sort(keys), group[ups] + aim)
-        near = downs[np.clip([place - 1, place], 0, len(downs) - 1)].ravel()
-        ups = np.tile(ups, 2)
-        left = missing[:, None] - terms[:, ups] + terms[:, near]
-        left = np.where(group[ups] == group[near], np.square(left).sum(axis=0), np.inf)
-        best = np.argmin(left)
-        if not left[best] < missed * (1 - _ROUNDING):
-            break
-        i, j = ups[best], near[best]
-        integers[i], integers[j] = integers[i] + 1, integers[j] - 1
-        values = terms @ integers
-    return integers
 
 
 # --- tables with labels -------------------------------------------------------------
@@ -662,7 +380,7 @@ def rake(
         Tolerance of the residual of each margin, as a share of the sum of the absolute
         cells.
     max_iter : int, default=1000
-        Maximum number of Newton steps.
+        Maximum number of sweeps of proportional fitting and Newton steps.
     strict : bool, default=True
         Whether to raise an error if a margin is not satisfied. If False, ``reasons`` of
         the result explains the failure.
@@ -679,7 +397,7 @@ def rake(
     RakingError
         A ``ValueError`` with the attribute ``result``, if a margin is not satisfied and
         ``strict`` is True. The message names an infeasible margin with its feasible
-        range, or the margin with the largest residual.
+        range, two margins with different sums, or the margin with the largest residual.
 
     See Also
     --------
@@ -721,7 +439,7 @@ def rake(
         )
     columns = columns_of(table.index.to_frame(index=False))
     signs, sizes = np.sign(cells), np.abs(cells)
-    system = _RowTotals.read(margins, columns, sizes)
+    system = RowTotals.read(margins, columns, sizes)
     system = replace(system, coefficients=stack_terms([system.coefficients * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = system.solve(

@@ -131,7 +131,8 @@ def column_total(
     mean : bool, default=False
         If True, the values are means of numeric columns, or shares of levels. Means are
         over the cells that are not missing. Shares are of all rows, including rows with
-        a missing cell.
+        a missing cell. If :func:`~sklearn_pnl.control.calibrate` gets only means and
+        shares, its weights keep the sum of the design weights.
 
     Returns
     -------

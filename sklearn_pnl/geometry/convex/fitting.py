@@ -71,6 +71,54 @@ def _until(rows, shape, goals, max_iter, tol):
 
 
 @with_errstate(over="ignore", divide="ignore", invalid="ignore")
+def fit_counts(cells, margins, tol, max_iter):
+    """Fit cells (D,) to intervals of counts by sweeps over the margins.
+
+    The factor of a level is the multiplier of its interval: 1 if the count lies inside
+    without it, and otherwise the factor that moves the count to a bound (Bregman 1967).
+
+    Parameters
+    ----------
+    cells : ndarray of shape (D,)
+        Positive start.
+    margins : list of (ndarray of int of shape (D,), ndarray, ndarray)
+        For each margin, the level of each cell, or -1 for cells that are not counted,
+        and the lower and upper bounds of the counts of the levels.
+    tol : float
+        The sweeps stop when all factors change by less than this share.
+    max_iter : int
+
+    Returns
+    -------
+    cells : ndarray of shape (D,)
+    n_iter : int
+        Number of sweeps.
+    converged : bool
+
+    References
+    ----------
+    Bregman, "The relaxation method of finding the common point of convex sets and its
+    application to the solution of problems in convex programming", USSR Computational
+    Mathematics and Mathematical Physics, 1967.
+    """
+    # The last level contains the cells that are not counted.
+    levels = [np.where(level < 0, len(lower), level) for level, lower, _ in margins]
+    factors = [np.ones(len(lower)) for _, lower, _ in margins]
+    for n_iter in range(1, max_iter + 1):
+        change = 0.0
+        for k, (_, lower, upper) in enumerate(margins):
+            now = np.bincount(levels[k], cells, len(lower) + 1)[:-1]
+            without = now / factors[k]
+            factor = _ratio(np.clip(without, lower, upper), without)
+            step = factor / factors[k]
+            cells, factors[k] = cells * np.append(step, 1.0)[levels[k]], factor
+            change = np.max(np.abs(step - 1), initial=change)
+        if not change > tol:
+            return cells, n_iter, bool(np.isfinite(cells).all())
+    return cells, max_iter, False
+
+
+@with_errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_levels(rows, shape, goals, n_sweeps):
     """Fit margins of single modes without rescaling the tables in each step.
 

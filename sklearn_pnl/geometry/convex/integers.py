@@ -7,10 +7,10 @@ from scipy.sparse import csc_array, issparse
 from .highs import solved
 
 # A limit in seconds would make results depend on the machine.
-NODES = {"node_limit": 2000}
+NODES = 2000
 
 
-def nearest_integers(cells, rows, lower, upper, seconds=np.inf):
+def nearest_integers(cells, rows, lower, upper, nodes=NODES):
     """Round cells (D,) to integers with sums in intervals.
 
     Each cell is rounded up or down, such that ``lower <= rows @ cells <= upper`` up to
@@ -18,7 +18,7 @@ def nearest_integers(cells, rows, lower, upper, seconds=np.inf):
     round up is an integer linear programme. For two margins of a table, it is a
     transport problem, which always has a solution and needs no branching (Bacharach
     1966; Cox 1987). For three or more margins there may be no solution. The search
-    stops after 2000 nodes or ``seconds``, and returns the best solution found.
+    stops after ``nodes`` nodes, and returns the best solution found.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def nearest_integers(cells, rows, lower, upper, seconds=np.inf):
     is_possible = np.all(least <= most) and 0 < len(free) <= 2**18
     for cost in costs if is_possible else ():
         found, is_infeasible = _solution(
-            cost, matrix, (least, most), 1.0, np.ones(len(free)), time_limit=seconds
+            cost, matrix, (least, most), 1.0, np.ones(len(free)), nodes
         )
         if found is not None:
             low[free] += np.round(found)
@@ -57,7 +57,7 @@ def nearest_integers(cells, rows, lower, upper, seconds=np.inf):
     )
 
 
-def integers_near(cells, rows, lower, upper, limits, seconds=np.inf):
+def integers_near(cells, rows, lower, upper, limits, nodes=NODES):
     """Find integers (D,) near cells with sums in intervals.
 
     First try :func:`nearest_integers`, and then, for up to 4096 cells, all integers
@@ -69,7 +69,7 @@ def integers_near(cells, rows, lower, upper, limits, seconds=np.inf):
         If no solution was found.
     """
     try:
-        return nearest_integers(cells, rows, lower, upper, seconds=seconds)
+        return nearest_integers(cells, rows, lower, upper, nodes)
     except ValueError:
         if len(cells) > 2**12:
             raise
@@ -80,7 +80,7 @@ def integers_near(cells, rows, lower, upper, limits, seconds=np.inf):
         return found
 
 
-def _solution(cost, matrix, bounds, most, is_integer, **options):
+def _solution(cost, matrix, bounds, most, is_integer, nodes=NODES):
     """Solve a mixed-integer linear programme in variables from 0 to ``most``.
 
     Returns
@@ -101,7 +101,7 @@ def _solution(cost, matrix, bounds, most, is_integer, **options):
         constraints=LinearConstraint(matrix, *bounds),
         bounds=Bounds(0, most),
         integrality=is_integer,
-        options=NODES | options,
+        options={"node_limit": nodes},
     )
     return found.x, found.status == 2
 
