@@ -756,7 +756,8 @@ class BackwardProjector(ObjectsByName, _Encoder):
             for where in np.argwhere(~(margin >= 0))[:1].tolist():
                 raise ValueError(
                     f"margin {modes} must be finite and non-negative; entry "
-                    f"{tuple(where)} is {margin[tuple(where)]:g}."
+                    f"{tuple(where)} is {margin[tuple(where)]:g}. Correct the entry, "
+                    "or omit the margin."
                 )
             n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
             given[modes], lifted[modes] = margin, margin + self.offset * n_cells

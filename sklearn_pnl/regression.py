@@ -290,6 +290,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         -------
         X_resampled : array-like of shape (n + n_new, *shape)
             The original rows, followed by the new rows, in the container of ``X``.
+            Sparse formats other than CSR and CSC are converted to CSR.
         y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
             The targets of all rows, in the container of ``y``.
         """

@@ -176,7 +176,8 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         shape = tuple(X.shape[1:])
         if shape != self.tensor_shape_:
             raise ValueError(
-                f"X must contain tensors of shape {self.tensor_shape_}; got {shape}."
+                f"X must contain tensors of shape {self.tensor_shape_}; got {shape}. "
+                "Pass tensors in the form that transform returns."
             )
         rows = flat(X)[:, : prod(self.axes_)]
         return reshaped(rows, (-1, *self.input_shape_))

@@ -289,6 +289,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         -------
         X_resampled : array-like of shape (n + n_new, *shape)
             The original rows, followed by the new rows, in the container of ``X``.
+            Sparse formats other than CSR and CSC are converted to CSR.
         y_resampled : array-like of shape (n + n_new,)
             The class labels of all rows, in the container of ``y``.
         """

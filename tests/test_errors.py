@@ -655,6 +655,7 @@ def test_simple_imputer_is_not_suggested_for_tables_of_counts():
 # --- the wording of one message of each family ------------------------------------
 
 TINY, A_IS_1 = np.ones((4, 2)), ColumnConstraint("a", equal=1)
+DAYS = np.arange(4).astype("M8[D]")
 MESSAGES = [
     (lambda: BackwardProjector().fit(np.where(np.eye(4, 2), np.nan, 1.0)),
      "Input X contains NaN; the first is at row 0, column 0. Drop rows with NaN, or "
@@ -696,6 +697,28 @@ MESSAGES = [
      "X has 4 rows, but y has 2 values. Pass one value per row."),
     (lambda: PNLSampler().fit_resample(TINY, [0, 0, 1, 1], groups=[1]),
      "groups must have the shape (4,), with one group per row; got (1,)."),
+    (lambda: PNLSampler().fit_resample(TINY, [0, 0, 1, 1], sample_weight=DAYS),
+     "sample_weight: weights must be numbers; got times. Pass one non-negative number "
+     "per row."),
+    (lambda: PNLSampler().fit_resample(TINY, [0, 0, 1, 1], sample_weight=np.zeros(4)),
+     "sample_weight: all weights are zero. Give rows a positive weight, or pass no "
+     "weights."),
+    (lambda: PNLSampler(categorical_features=[0]).fit_resample([["a"], ["b"]], [0, 1]),
+     "All columns are categories, but at least one numeric column is required. Encode "
+     "a column as numbers, or use SMOTEN (new combinations of levels) or "
+     "RandomOverSampler (copies) of imbalanced-learn."),
+    (lambda: PNLRegressionSampler().fit_resample(TINY, np.ones((4, 1, 1))),
+     "y must have shape (n,) or (n, n_targets); got (4, 1, 1). Pass one row of targets "
+     "for each row of X."),
+    (lambda: ManyBodyProjector(1).fit(np.ones((4, 2, 2))).transform(TINY),
+     "X has rows of shape (2,), but ManyBodyProjector was fitted on rows of shape (2, "
+     "2). Pass rows with the columns of the training rows, or fit again."),
+    (lambda: ManyBodyProjector(1).fit(TINY[:, None]).inverse_transform(TINY * 0),
+     "codes must have the shape (n_rows, 1) for ManyBodyProjector; got (4, 2). Pass "
+     "the output of transform."),
+    (lambda: geometry.rake_array(np.ones((2, 2)), {(0,): [1, -1]}),
+     "margin (0,) must be finite and non-negative; entry (1,) is -1.0. Correct or "
+     "remove the entry."),
     (lambda: PNLSampler().fit_resample(TINY, np.eye(4, 2)[:, [0, 0]]),
      "y must have one class per row; got the shape (4, 2). Multilabel and multioutput "
      "targets are not supported. Pass one column, for example y[:, 0], or encode each "

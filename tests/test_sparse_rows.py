@@ -178,3 +178,14 @@ def test_memory_is_proportional_to_nonzero_cells():
     assert new.shape == (1_400, d)
     # A new row has the cells of its two parents.
     assert np.diff(new.indptr)[n:].max() <= 100
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.filterwarnings("ignore:Constructing a DIA")
+def test_new_rows_are_csr_or_csc(name, kind):
+    X, y = words(), np.arange(120) % 5 == 0
+    given = getattr(sp, f"{name}_{kind}")(X)
+    found = PNLSampler(random_state=0).fit_resample(given, y)[0]
+    assert type(found) is getattr(sp, f"{name if name == 'csc' else 'csr'}_{kind}")
+    assert_array_equal(found[:120].toarray(), X)

@@ -160,7 +160,8 @@ def check_rows(estimator, X, *, reset, missing=None, advice=None):
     if shape != estimator.input_shape_:
         raise ValueError(
             f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
-            f"on rows of shape {estimator.input_shape_}."
+            f"on rows of shape {estimator.input_shape_}. Pass rows with the columns of "
+            "the training rows, or fit again."
         )
     names = getattr(estimator, "feature_names_in_", None)
     check_finite(X, names=names, missing=missing, advice=advice)
@@ -477,7 +478,8 @@ def check_codes(estimator, codes):
     if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
             f"codes must have the shape (n_rows, {estimator.n_params_}) for "
-            f"{type(estimator).__name__}; got {codes.shape}."
+            f"{type(estimator).__name__}; got {codes.shape}. Pass the output of "
+            "transform."
         )
     check_finite(codes, "codes")
     return codes

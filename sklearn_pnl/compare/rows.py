@@ -68,7 +68,10 @@ def read_samples(rows):
     for name, X in parts.items():
         least = 2 if name == "X" else 1
         if len(X) < least:
-            raise ValueError(f"{name} must have at least {least} rows; got {len(X)}.")
+            raise ValueError(
+                f"{name} must have at least {least} row{'s' * (least > 1)}; got "
+                f"{len(X)}. Pass more rows."
+            )
         check_finite(X, name, names, missing=True)
     n_train, bounds = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)

@@ -89,7 +89,7 @@ def _warn(name_of, missed, room, caller):
     warn_missed(
         f"{caller}: {len(bad)} row{'s violate' if len(bad) > 1 else ' violates'} "
         f"{name_of(k)}{more} by up to {missed[bad, k].max():.3g}; the first is row "
-        f"{bad[0]}."
+        f"{bad[0]}. Widen the constraints or totals, or drop these rows."
     )
 
 

@@ -93,14 +93,14 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
         if 0 in (len(columns), columns.n_columns):
             raise ValueError(
                 f"X must have at least one row and one column; got {len(columns)} rows "
-                f"and {columns.n_columns} columns."
+                f"and {columns.n_columns} columns. Check the filter that selected them."
             )
         table = ColumnTable(columns, chosen)
     if table.shape == (0,):
         raise ValueError(
             "All columns are categories, but at least one numeric column is required. "
-            "Encode a column as numbers, or copy rows with RandomOverSampler of "
-            "imbalanced-learn."
+            "Encode a column as numbers, or use SMOTEN (new combinations of levels) "
+            "or RandomOverSampler (copies) of imbalanced-learn."
         )
     table.is_list = isinstance(X, list)
     table.describe(estimator)
@@ -426,7 +426,7 @@ class ColumnTable(Table):
             if values is None or NAMES.get(values.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
                     f"{columns.what(j)} of {name} must contain {kind.holds}, as in the "
-                    "training rows."
+                    f"training rows. Convert the column to {kind.holds}."
                 )
             with errors_naming(columns.what(j)):
                 numbers[:, i] = kind.read(values)

@@ -159,13 +159,20 @@ def read_weights(weights, n):
         return None
     with errors_naming("sample_weight"):
         weights = as_array(weights, "sample_weight")
-        if np.asarray(weights).dtype.kind in "mM":
-            raise TypeError("weights must be numbers; got times.")
+        kind = np.asarray(weights).dtype.kind
+        if kind in "mM":
+            raise TypeError(
+                "weights must be numbers; got times. Pass one non-negative number per "
+                "row."
+            )
+        # Some versions of scikit-learn reject zeros without a remedy.
+        if kind in "biuf" and len(weights) == n and not np.any(weights):
+            raise ValueError(
+                "all weights are zero. Give rows a positive weight, or pass no weights."
+            )
         weights = _check_sample_weight(
             weights, np.empty((n, 0)), ensure_non_negative=True
         )
-    if not weights.any():
-        raise ValueError("sample_weight must not be 0 in all rows.")
     return weights
 
 
@@ -193,7 +200,8 @@ def read_target(y):
         array = np.asarray(as_array(y, "y"))
         if array.ndim > 2 or not array.size:
             raise ValueError(
-                f"y must have shape (n,) or (n, n_targets); got {array.shape}."
+                f"y must have shape (n,) or (n, n_targets); got {array.shape}. Pass "
+                "one row of targets for each row of X."
             )
         rows = array.reshape(len(array), -1)
     table = ColumnTable(columns_of(rows), [], _NUMERIC_TARGET, "y")

@@ -29,7 +29,8 @@ def flat_elements(poset, elements):
     if len(outside):
         raise ValueError(
             f"Element {array[outside[0]].tolist()} is out of range: indices of "
-            f"{poset!r} run from 0 to {(lengths - 1).tolist()}."
+            f"{poset!r} run from 0 to {(lengths - 1).tolist()}. Remove the element, or "
+            "use a larger poset."
         )
     return np.ravel_multi_index(tuple(cells.T), tuple(lengths))
 
@@ -46,7 +47,7 @@ def as_flags(values, name):
     return flags.astype(bool)
 
 
-def non_negative(values, name, advice=""):
+def non_negative(values, name, advice=" Correct or remove the entry."):
     """Convert to floats; raise a ValueError for negative values or an infinite sum."""
     values = numbers(values, name)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):

@@ -212,7 +212,8 @@ def _checked_pairs(pairs, n_elements):
     if len(outside):
         raise ValueError(
             f"Pair {outside[0]}, {tuple(pairs[outside[0]].tolist())}, has an element "
-            f"out of range: the poset has elements 0 to {n_elements - 1}."
+            f"out of range: the poset has elements 0 to {n_elements - 1}. Remove the "
+            "pair, or increase n_elements."
         )
     return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
 
