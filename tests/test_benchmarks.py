@@ -23,7 +23,7 @@ from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import authors, base_size, equation, recipe, reshaper
 from benchmarks.plausibility.rules import KINDS, violated
 from benchmarks.plausibility.tables import halves, prepared
-from benchmarks.promises import fuzz
+from benchmarks.promises import fuzz, real_tables
 from benchmarks.rivals import Rival, seeded
 from benchmarks.small import report as small
 from benchmarks.small.problems import SmallTable
@@ -442,3 +442,39 @@ def test_methods_are_tested_against_the_default(monkeypatch):
     assert paper["average precision"] == "0.450 (0.0078; 0.12)"
     figures = {"manifolds_seeds": "2", "manifolds_none_ap_p": "0.0078"}
     assert manifolds.figures() == figures
+
+
+REAL = pd.DataFrame(
+    {
+        "part": np.arange(1, 61) / 4,
+        "rest": np.sqrt(np.arange(1, 61)),
+        "share": np.round(np.sqrt(np.arange(1, 61)) / 3, 3),
+        "flag": np.arange(60) % 2,
+        "kind": list("abc") * 20,
+        "size": list("xyz") * 20,
+        "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(60), "D"),
+    }
+).assign(total=lambda frame: frame["part"] + frame["rest"])
+
+
+@pytest.mark.parametrize(
+    "column, value, broken",
+    [
+        ("flag", 2, "values of flag"),
+        ("kind", "b", "categories"),
+        ("kind", "d", "values of kind"),
+        ("day", pd.Timestamp("2027-01-01"), "range of day"),
+        ("part", 15.1, "range of part"),
+        ("part", np.nan, "missing cells of part"),
+        ("total", 12.0, "equality of total"),
+        ("share", 1.2, "near equality of share"),
+    ],
+)
+def test_checks_of_real_tables_find_violated_guarantees(column, value, broken):
+    y = (np.arange(60) < 12).astype(int)
+    rows = pd.concat([REAL, REAL[:12]], ignore_index=True)
+    labels = np.r_[y, np.ones(12, int)]
+    assert list(real_tables.broken(REAL, y, rows, labels)) == []
+    rows.loc[60, column] = value
+    found = list(real_tables.broken(REAL, y, rows, labels))
+    assert any(message.startswith(broken) for message in found)
