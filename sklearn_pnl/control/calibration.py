@@ -21,7 +21,7 @@ from .._utils.reports import TableReport
 from .._utils.threads import one_blas_thread
 from .._utils.validation import COUNT, NOT_NEGATIVE, errors_naming
 from .._utils.warnings import warn_user
-from ..columns.constraints import stack_terms
+from ..columns.constraints import ALMOST, stack_terms
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
 from .integer_weights import integer_weights
@@ -222,7 +222,7 @@ def calibrate(
         truncated. Then a systematic sample of rows, drawn in proportion to the
         truncated fractions, receives one more unit (truncate, replicate, sample).
         ``report.missed`` contains the remaining distances; without a report, a warning
-        states the largest.
+        states the largest, except for roundings of counts.
     tol : float, default=1e-9
         Tolerance of the residual of each total, as a share of the sum of the absolute
         terms.
@@ -309,14 +309,28 @@ def calibrate(
         raise CalibrationError(" ".join(reasons), report)
     if return_report:
         return weights, report
-    k = int(report.residual.argmax())
-    if report.residual[k] > max(tol, ROUNDING):
-        warn_user(
-            f"The weights do not satisfy all totals; the largest residual is that of "
-            f"{report.names[k]}, by {report.missed[k]:.6g}. Set return_report=True to "
-            "see all totals."
-        )
+    _warn_of_missed_totals(report, system.is_count & integer, system.is_mean, tol)
     return weights
+
+
+def _warn_of_missed_totals(report, is_rounded, is_mean, tol):
+    """Warn of totals that the weights miss, except by the rounding of a count."""
+    missed = np.where(is_mean, report.weights.sum(), 1.0) * report.missed
+    is_missed = report.residual > max(tol, ROUNDING)
+    is_missed &= ~is_rounded | (missed > 1 - ALMOST)
+    if not is_missed.any():
+        return
+    k = int(np.argmax(np.where(is_missed, report.residual, 0.0)))
+    how = "The weights do not satisfy all totals"
+    advice = "Set return_report=True to see all totals."
+    if is_rounded[k]:
+        how = "No integer weights with all counts were found"
+        advice = f"Leave out a margin, or allow an interval (rtol=). {advice}"
+    warn_user(
+        f"{how}; the largest residual is that of {report.names[k]}, by "
+        f"{report.missed[k]:.6g}. The weights miss {np.count_nonzero(is_missed)} of "
+        f"{len(missed)} totals. {advice}"
+    )
 
 
 def _limits_of_weights(bounds, design):

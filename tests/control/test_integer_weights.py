@@ -182,6 +182,26 @@ def test_integer_weights_of_shares_keep_the_number_of_rows(seed):
         assert counts.to_dict() == {k: s * len(frame) for k, s in shares.items()}
 
 
+def test_counts_that_no_integer_weights_have_are_named():
+    # Each row is in two of three groups, so that only weights 1/2 give the counts 1.
+    frame = pd.DataFrame({"x": [1, 1, 0], "y": [1, 0, 1], "z": [0, 1, 1]})
+    counts = {name: {1: 1} for name in frame}
+    np.testing.assert_allclose(calibrate(frame, counts), 0.5)
+    message = (
+        "^No integer weights with all counts.* of [xyz]=1, by 1[.] .* 1 of 3 totals"
+    )
+    with pytest.warns(UserWarning, match=message):
+        calibrate(frame, counts, integer=True)
+
+
+def test_rounded_counts_give_no_warning():
+    frame, true = projection_of(0)
+    counts = true.groupby(frame["zone"]).sum()
+    weights = calibrate(frame, {"zone": counts}, integer=True)
+    sums = pd.Series(weights).groupby(frame["zone"]).sum()
+    assert 0 < np.abs(sums - counts).max() < 1
+
+
 def test_search_for_integer_weights_does_not_depend_on_time(monkeypatch):
     frame, true = projection_of(3)
     keys = [*combinations(frame.columns, 2)]
