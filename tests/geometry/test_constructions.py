@@ -1,5 +1,7 @@
 """Posets built from chains, trees and products; projections for posets of any size."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from _oracles import (
@@ -273,3 +275,28 @@ def test_a_long_chain_is_solved_without_a_dense_matrix():
     found = mixed_projection(target, None, rng.random(4300) < 0.5, poset)
     assert found.converged
     assert found.n_iter == 0
+
+
+# --- memory -----------------------------------------------------------------------
+
+
+def test_a_tree_needs_memory_for_its_relations_only():
+    n = 2**12 - 1
+    parents = [-1, *((i - 1) // 2 for i in range(1, n))]
+    tracemalloc.start()
+    poset = tree_poset(parents)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Element i has the ancestors of a heap.
+    assert poset.zeta_matrix.nnz == sum(int(np.log2(i + 1)) + 1 for i in range(n))
+    assert peak < 100 * poset.zeta_matrix.nnz
+
+
+@pytest.mark.parametrize("n_atoms", [1, 5, 10])
+def test_products_store_no_zeros(n_atoms):
+    tracemalloc.start()
+    zeta = boolean_lattice(n_atoms).zeta_matrix
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert zeta.nnz == len(zeta.data) == 3**n_atoms
+    assert peak < 100 * 3**n_atoms + 2**20

@@ -380,3 +380,51 @@ def test_used_solvers_can_be_pickled():
     after = pickle.loads(pickle.dumps(solver)).project(p)
     assert before.route == "general"
     assert_array_equal(after.prob, before.prob)
+
+
+# --- checks of a given matrix -----------------------------------------------------
+
+CHAIN = np.tril(np.ones((4, 4)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_constructor_accepts_each_zeta_matrix(seed):
+    poset, leq = random_poset(np.random.default_rng(seed), 20)
+    again = Poset(leq.T)
+    assert_array_equal(again.zeta_matrix.toarray(), poset.zeta_matrix.toarray())
+    assert again.bottom == poset.bottom
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_constructor_accepts_only_transitive_matrices(seed):
+    rng = np.random.default_rng(seed)
+    below = random_poset(rng, 12)[1].T
+    n_refused = 0
+    for upper, lower in np.argwhere(below & ~np.eye(12, dtype=bool)):
+        changed = below.copy()
+        changed[upper, lower] = False
+        is_transitive = np.array_equal((changed.astype(int) @ changed) > 0, changed)
+        has_bottom = changed.all(axis=0).any()
+        if is_transitive and has_bottom:
+            assert Poset(changed).zeta_matrix.nnz == changed.sum()
+        else:
+            n_refused += 1
+            with pytest.raises(ValueError, match="transitive|bottom"):
+                Poset(changed)
+    assert n_refused > 0
+
+
+@pytest.mark.parametrize(
+    "below, message",
+    [
+        (np.eye(4) + np.eye(4, k=-1), r"transitive; element 0 .* entry \(2, 0\)"),
+        (np.tril(np.ones((4, 4)), k=-1), r"reflexive.* entry \(0, 0\) is 0"),
+        (np.ones((3, 3)), r"a cycle of the elements \[0, 1, 2\]"),
+        (2 * CHAIN, r"entries 0 and 1; got shape \(4, 4\) and the entries \[2.0\]"),
+        (CHAIN[:, :3], r"square matrix .* got shape \(4, 3\)"),
+        (np.eye(2), "a bottom; 2 elements"),
+    ],
+)
+def test_matrices_that_are_no_order_are_rejected_by_name(below, message):
+    with pytest.raises(ValueError, match=message):
+        Poset(below)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -160,4 +160,7 @@ def product_poset(*posets: PosetProtocol) -> Poset:
             f"bottom; got {posets!r}. For a product with an added bottom, pass the "
             "relations of the product to Poset.from_relations with add_bottom=True."
         )
-    return Poset(reduce(kron, (csr_array(poset.zeta_matrix) for poset in posets)))
+    # The default format of `kron` stores the zeros of dense factors.
+    product = partial(kron, format="csr")
+    below = reduce(product, (csr_array(poset.zeta_matrix) for poset in posets))
+    return Poset(below, check=False)

@@ -25,10 +25,14 @@ class Poset(PosetProtocol):
     Parameters
     ----------
     below : sparse array of shape (n_elements, n_elements)
-        The zeta matrix, which must be reflexive, antisymmetric and transitive. The
-        constructor does not check these properties; :meth:`from_relations` does.
+        The zeta matrix, which must be reflexive, antisymmetric and transitive, with an
+        element below all elements. For the Hasse diagram or a strict order, use
+        :meth:`from_relations`.
     added_bottom : bool, default=False
         Whether the bottom, element 0, represents no feature.
+    check : bool, default=True
+        Whether to check ``below``. The check multiplies the matrix by itself; use False
+        only for a matrix that is known to be a zeta matrix.
 
     Attributes
     ----------
@@ -36,6 +40,12 @@ class Poset(PosetProtocol):
         The sparse zeta matrix.
     shape, n_elements, bottom, added_bottom, order, max_order
         See :class:`PosetProtocol`.
+
+    Raises
+    ------
+    ValueError
+        If ``below`` is not the zeta matrix of a partial order with a bottom. The
+        message names elements.
 
     See Also
     --------
@@ -60,10 +70,14 @@ class Poset(PosetProtocol):
     rows_at_once = 64
     zeta_matrix = None
 
-    def __init__(self, below: Any, *, added_bottom: bool = False) -> None:
+    def __init__(
+        self, below: Any, *, added_bottom: bool = False, check: bool = True
+    ) -> None:
         self.added_bottom = added_bottom
         self.zeta_matrix = csr_array(below, dtype=np.float64, copy=True)
         self.zeta_matrix.eliminate_zeros()
+        if check:
+            _check_order(self.zeta_matrix)
         self.n_elements = self.zeta_matrix.shape[0]
         self.shape = (self.n_elements,)
         # Sorting by the number of elements below gives a linear extension, because an
@@ -120,7 +134,8 @@ class Poset(PosetProtocol):
                 "add_bottom=True, or add relations that put one element below all "
                 "elements."
             )
-        return cls(_transitive_closure(covers), added_bottom=add_bottom)
+        closure = _transitive_closure(covers)
+        return cls(closure, added_bottom=add_bottom, check=False)
 
     def __repr__(self):
         n, n_relations = self.n_elements, self.zeta_matrix.nnz
@@ -232,13 +247,52 @@ def _check_acyclic(covers):
     )
 
 
+def _check_order(below):
+    """Raise a ValueError if a matrix is not the zeta matrix of an order with a bottom.
+
+    The matrix must be square, reflexive, antisymmetric and transitive, and contain only
+    0 and 1.
+    """
+    n = below.shape[0]
+    if below.shape != (n, n) or n < 1 or not (below.data == 1).all():
+        raise ValueError(
+            "below must be a square matrix with entries 0 and 1; got shape "
+            f"{below.shape} and the entries {np.unique(below.data)[:5].tolist()}."
+        )
+    advice = "Pass pairs of elements to Poset.from_relations, which completes them."
+    missing = np.flatnonzero(below.diagonal() == 0)
+    if len(missing):
+        raise ValueError(
+            "below must be reflexive, because each element is below itself; entry "
+            f"({missing[0]}, {missing[0]}) is 0. {advice}"
+        )
+    _check_acyclic(below)
+    # A relation between two elements that follows from a third element.
+    implied = below @ below
+    upper, lower = (implied - implied.multiply(below)).nonzero()
+    if len(upper):
+        raise ValueError(
+            f"below must be transitive; element {lower[0]} is below an element that is "
+            f"below element {upper[0]}, but entry ({upper[0]}, {lower[0]}) is 0. "
+            f"{advice}"
+        )
+    n_minimal = np.count_nonzero(np.diff(below.indptr) == 1)
+    if n_minimal > 1:
+        raise ValueError(
+            f"below must have a bottom; {n_minimal} elements have no element below "
+            f"them. {advice}"
+        )
+
+
 def _transitive_closure(covers):
     """Compute the zeta matrix from relations, by a graph search from each element."""
     n = covers.shape[0]
     # Each search needs float64; one conversion saves a conversion per search.
     covers = covers.astype(np.float64)
+    # A search returns a view of an array with one entry for every element of the poset.
     below = [
-        breadth_first_order(covers, x, return_predecessors=False) for x in range(n)
+        breadth_first_order(covers, x, return_predecessors=False).copy()
+        for x in range(n)
     ]
     indices, indptr = np.concatenate(below), np.cumsum([0, *map(len, below)])
     closure = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
