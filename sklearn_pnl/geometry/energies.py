@@ -171,8 +171,8 @@ def geodesic_energy(
 
     Parameters
     ----------
-    p, q : array-like of shape ``poset.shape``
-        Positive distributions.
+    p, q : array-like of shape (..., *poset.shape)
+        Positive distributions, broadcast against each other.
     t : array-like of shape (n_points,)
         Positions on the geodesics: 0 is ``p``, and 1 is ``q``.
     poset : Poset or TensorPoset
@@ -184,7 +184,7 @@ def geodesic_energy(
 
     Returns
     -------
-    e_energy, m_energy : ndarray of shape (n_points,)
+    e_energy, m_energy : ndarray of shape (n_points, ...)
         Energies in nats along the e-geodesic and along the m-geodesic.
 
     Raises
@@ -208,9 +208,10 @@ def geodesic_energy(
     >>> bool(np.allclose(e, 0)), m.round(3) + 0.0
     (True, array([0.   , 0.127, 0.   ]))
     """
+    paths = e_geodesic(p, q, t, axis=_cells(poset)), m_geodesic(p, q, t)
     return tuple(
-        interaction_energy(geodesic(p, q, t), poset, order, tol=tol, max_iter=max_iter)
-        for geodesic in (e_geodesic, m_geodesic)
+        interaction_energy(path, poset, order, tol=tol, max_iter=max_iter)
+        for path in paths
     )
 
 

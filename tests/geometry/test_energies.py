@@ -251,3 +251,20 @@ def test_unconverged_projections_raise_an_error():
     p = random_prob(np.random.default_rng(0), (4, 4, 4), None, 0.1)
     with pytest.raises(RuntimeError):
         interaction_energy(p, TensorPoset((4, 4, 4)), 2, max_iter=1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("lead", [(5,), (2, 3)])
+def test_geodesic_energies_of_a_stack_are_those_of_its_rows(lead, seed):
+    rng, poset = np.random.default_rng(seed), TensorPoset((3, 4))
+    p, q = rng.dirichlet(np.ones(12), size=(2, *lead)).reshape(2, *lead, 3, 4)
+    found = geodesic_energy(p, q, T, poset)
+    for row in np.ndindex(lead):
+        expected = geodesic_energy(p[row], q[row], T, poset)
+        for energies, energy in zip(found, expected, strict=True):
+            assert energies.shape == (len(T), *lead)
+            assert_allclose(energies[:, *row], energy, atol=1e-10)
+    # One target for all rows of the stack.
+    first = (0,) * len(lead)
+    shared = geodesic_energy(p, q[first], T, poset)[0]
+    assert_allclose(shared[:, *first], found[0][:, *first], atol=1e-10)
