@@ -436,3 +436,14 @@ def test_deviances_of_levels_are_those_between_them():
     falls = -np.diff([fit.deviance for fit in fits])
     assert_allclose(tests.values, falls, atol=1e-8)
     assert deviance_tests(counts, poset, "orders").terms == (1, 2, 3)
+
+
+def test_nearly_dependent_coordinates_are_identified():
+    # Two levels have nearly no counts, so that two columns of the design nearly agree.
+    counts = np.array([[40.0, 1e-9, 30.0], [20.0, 1e-9, 50.0]])
+    poset = TensorPoset((2, 3))
+    theta, errors = theta_with_errors(counts / counts.sum(), counts.sum(), poset, 2)
+    assert_allclose(theta, poset.moebius(np.log(counts)).ravel()[1:], rtol=1e-6)
+    # Theta of a saturated model is a signed sum of logs, with variances 1 / count.
+    signs = np.linalg.inv(np.kron(np.tri(2), np.tri(3)))[1:]
+    assert_allclose(errors, np.sqrt(signs**2 @ (1 / counts.ravel())), rtol=1e-6)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import pinv
+from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.special import xlogy
 from scipy.stats import chi2
 
@@ -258,19 +259,46 @@ def theta_with_errors(
     q = to_host(q)[0]
     reference = check_reference(reference, q.reshape(poset.shape), poset)
     r = 1.0 if reference is None else np.ravel(reference)
-    functions = model_design(poset, poset.level_mask(order)).toarray()
+    logs = np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
+    mask = poset.level_mask(order)
+    found = _by_cholesky(q, logs, poset, mask)
+    theta, errors = _by_svd(q, logs, poset, mask) if found is None else found
+    # The first coordinate is -psi. Without its row, the inverse of the information is
+    # the inverse of G.
+    return theta[1:], errors[1:] / np.sqrt(total)
+
+
+def _by_cholesky(q, logs, poset, mask):
+    """Compute theta and its errors for one count, or None if some are not identified.
+
+    Both include the bottom. theta solves the weighted least-squares problem of the logs
+    and the functions of the model.
+    """
+    elements = np.r_[poset.bottom, np.flatnonzero(mask)]
+    table, weighted = q.reshape(1, *poset.shape), (q * logs).reshape(poset.shape)
+    information = poset.fisher_gram(table, elements)[0]
+    variances = np.diag(information)
+    if not variances.min() > 0:
+        return None
+    scale = 1 / np.sqrt(variances)
+    factor, failed = dpotrf(information * scale * scale[:, None], lower=1)
+    # A smaller pivot may be the rounding error of a function that depends on others.
+    if failed or np.diag(factor).min() < 1e-4:
+        return None
+    inverse = scale * dtrtri(factor, lower=1)[0]
+    moments = poset.eta(weighted).reshape(-1)[elements]
+    return inverse.T @ (inverse @ moments), np.linalg.norm(inverse, axis=0)
+
+
+def _by_svd(q, logs, poset, mask):
+    """Compute :func:`_by_cholesky`, with NaN for unidentified coordinates."""
     root = np.sqrt(q)
-    # The first column, a constant, represents psi. Without the row of psi, the inverse
-    # is that of G.
-    design = root[:, None] * functions
-    log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
+    design = root[:, None] * model_design(poset, mask).toarray()
     # Smaller singular values are rounding errors of empty cells.
     inverse = pinv(design, rtol=1e-11)
-    theta = inverse @ log_ratio
-    errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
+    theta, errors = inverse @ (root * logs), np.linalg.norm(inverse, axis=1)
     estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < 1e-6
-    theta, errors = (np.where(estimable, x, np.nan)[1:] for x in (theta, errors))
-    return theta, errors
+    return tuple(np.where(estimable, x, np.nan) for x in (theta, errors))
 
 
 def statistics_table(term, statistic, names, values, dofs, width):
