@@ -216,7 +216,8 @@ class ManyBodyProjector(_Encoder):
         :meth:`inverse_transform` returns values for its missing cells. The cell of an
         added bottom is the mean of the observed cells. If the observed cells do not
         determine a code, the code with the smallest variance of the log measure is
-        used, and a warning names the rows.
+        used, and a warning names the rows. The base may have at most 2,048 elements. If
+        it has more, fill the missing cells by :class:`ManyBodyImputer` first.
 
     Attributes
     ----------

@@ -170,3 +170,15 @@ def test_missing_cells_are_rejected_by_default():
         ManyBodyProjector().fit(gaps)
     with pytest.raises(ValueError):
         backward().fit(np.nan_to_num(gaps)).transform(gaps)
+
+
+def test_the_limit_of_the_size_names_a_remedy_of_the_class():
+    X = np.random.default_rng(0).gamma(2.0, size=(1, 40, 40, 40))
+    X[:, 0, 0, 0] = np.nan
+    projector = projector_of(2)
+    with pytest.raises(ValueError, match="4680 free elements") as error:
+        projector.fit(X)
+    advice = str(error.value).rpartition(";")[2].split()
+    assert "ridge" not in advice
+    assert "order," in advice and "order" in projector.get_params()
+    assert "alpha." in advice and "alpha" in ManyBodyImputer().get_params()

@@ -51,7 +51,8 @@ class Design:
             raise ValueError(
                 f"The estimable cells cannot be determined for {m} free elements and "
                 f"{n_cells} cells; the limit is {MOST_FACTORED} elements, and {2**26} "
-                "for elements times cells. Use a ridge, or a smaller order."
+                "for elements times cells. Choose a smaller order, or fill the missing "
+                "cells first, by ManyBodyImputer with a positive alpha."
             )
         functions = self.basis.functions
         if not pattern.any():
