@@ -4,7 +4,11 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+
+from sklearn_pnl import Codes, PNLAugmenter, PNLSampler
 
 PAGE = Path(__file__).parents[1] / "docs" / "from_the_paper.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -34,3 +38,18 @@ def test_page_covers_all_numbered_statements_of_the_paper():
     rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| ")]
     first = " ".join(rows)
     assert [name for name in NUMBERED if name not in first] == []
+
+
+@pytest.mark.parametrize("equalities", ["auto", None])
+def test_rows_without_bounds_give_no_warning(equalities):
+    # Pixels that are constant in the data differ in new rows by the offset.
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400].reshape(-1, 8, 8) / 16, y[:400]
+    method = Codes.paper(local_manifold="theta", embedding=None)
+    settings = {"method": method, "extrapolation": None, "equalities": equalities}
+    wanted = dict.fromkeys(range(10), 50)
+    sampler = PNLSampler(sampling_strategy=wanted, random_state=0, **settings)
+    X_res, _ = sampler.fit_resample(X, y)
+    augmenter = PNLAugmenter(**settings).fit(X[y == 3])
+    for new in (X_res[len(X) :], augmenter.sample(20, random_state=0)):
+        assert 0 < np.ptp(new[:, 0, 0]) < 0.01

@@ -45,14 +45,9 @@ class ColumnValues:
     support: Any = None
 
     def of_rows(self, rows):
-        """Return the columns in units of the ranges of some rows (m, D).
-
-        A column with one value in all training rows keeps that value, whatever the
-        extrapolation.
-        """
-        has_one, (least, most) = self.least == self.most, observed_bounds(rows)
-        low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
-        return replace(self, low=low, high=high, least=least, most=most)
+        """Return the columns in units of the ranges of some rows (m, D)."""
+        least, most = observed_bounds(rows)
+        return replace(self, least=least, most=most)
 
     @property
     def is_integer(self):

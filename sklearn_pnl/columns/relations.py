@@ -317,6 +317,8 @@ def limits(least, most, extrapolation, steps, binary):
     with np.errstate(over="ignore", invalid="ignore"):
         if extrapolation is not None:
             room = extrapolation * most - extrapolation * least
+            # The difference of two infinite products is NaN.
+            room = np.where(least < most, room, 0.0)
         low, high = least - room, most + room
     discrete = (steps > 0) | binary
     return np.where(discrete, least, low), np.where(discrete, most, high)
