@@ -8,6 +8,7 @@ augmenter for each class, or for all rows of a regression problem.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -34,7 +35,7 @@ from .columns.relations import ColumnRelations, find_relations
 from .columns.value_support import ValueSupport
 from .frames import read_table
 from .methods.codes import Codes, OrderLike
-from .methods.device_rows import DeviceTable, fit_on_device
+from .methods.device_rows import fit_on_device
 from .methods.lines import Lines
 from .methods.sampling import FittedRows, fit_rows
 
@@ -103,10 +104,9 @@ class Augmentation(ObjectsByName, BaseEstimator):
             method.order = self.order
         return method
 
-    def _checked_method(self, table):
-        """Return the unfitted method for a table, with validated parameters."""
-        # Codes do not support missing cells.
-        method = clone(self._method(len(table.shape) == 1 or table.has_missing))
+    def _checked_method(self, is_table):
+        """Return the unfitted method for rows, with validated parameters."""
+        method = clone(self._method(is_table))
         method._validate_params()
         return method
 
@@ -131,6 +131,9 @@ class Augmentation(ObjectsByName, BaseEstimator):
     def equalities_(self) -> LinearConstraints:
         """Exact linear equalities of the training rows; ``print`` lists them."""
         check_is_fitted(self)
+        if self._relations is None:
+            n_columns = prod(self.input_shape_)
+            return LinearConstraints.empty([f"x{j}" for j in range(n_columns)])
         return self._relations.public_equalities
 
     @property
@@ -141,13 +144,19 @@ class Augmentation(ObjectsByName, BaseEstimator):
         that follow from other pairs are left out.
         """
         check_is_fitted(self)
-        return self._relations.named_orders
+        return [] if self._relations is None else self._relations.named_orders
 
     @property
     def value_support_(self) -> ValueSupport | None:
         """Resolution and atoms of the columns; ``print`` lists them."""
         check_is_fitted(self)
-        return self._relations.columns.support
+        return None if self._relations is None else self._relations.columns.support
+
+
+def is_for_lines(table):
+    """Return whether ``method="auto"`` uses lines for the rows of a table."""
+    # Codes do not support missing cells.
+    return len(table.shape) == 1 or table.has_missing
 
 
 _DROP = "Set infeasible='drop' to omit infeasible rows."
@@ -339,8 +348,9 @@ class PNLAugmenter(Augmentation):
         self : PNLAugmenter
         """
         if stays_on_device(X):
-            method = self._checked_method(DeviceTable(X))
-            return self._keep(method, *fit_on_device(self, X, method), np.empty(0, int))
+            method = self._checked_method(is_table=X.ndim == 2)
+            rows = fit_on_device(self, X, method)
+            return self._keep(method, None, rows, np.empty(0, int))
         table = self._read(X)
         relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
@@ -355,7 +365,8 @@ class PNLAugmenter(Augmentation):
         are never mixed.
         """
         table.describe(self)
-        method = self._checked_method(table) if method is None else clone(method)
+        if method is None:
+            method = self._checked_method(is_for_lines(table))
         rows = fit_rows(
             method, table, relations, self.k_neighbors, groups, self.n_jobs, caller
         )

@@ -22,7 +22,13 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ._utils.threads import one_blas_thread
 from ._utils.typing import Rows, Seed
 from ._utils.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
-from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
+from .augmenter import (
+    Augmentation,
+    EqualitiesLike,
+    MethodLike,
+    PNLAugmenter,
+    is_for_lines,
+)
 from .columns.constraints import CONSTRAINTS, Constraint
 from .columns.relations import find_relations
 from .control.totals import ColumnTotal
@@ -302,7 +308,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         self._relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        self.augmenter_ = PNLAugmenter(**self._shared(self._checked_method(table)))
+        method = self._checked_method(is_for_lines(table))
+        self.augmenter_ = PNLAugmenter(**self._shared(method))
         caller = type(self).__name__
         self.augmenter_._fit_table(table, self._relations, caller, group_codes)
         rows = self.augmenter_._rows

@@ -14,6 +14,7 @@ import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from ._utils.threads import one_blas_thread
 from ._utils.typing import Rows, Seed
@@ -23,7 +24,13 @@ from ._utils.validation import (
     check_one_a_row,
     errors_naming,
 )
-from .augmenter import Augmentation, EqualitiesLike, MethodLike, PNLAugmenter
+from .augmenter import (
+    Augmentation,
+    EqualitiesLike,
+    MethodLike,
+    PNLAugmenter,
+    is_for_lines,
+)
 from .columns.constraints import CONSTRAINTS, Constraint
 from .columns.relations import find_relations
 from .frames import read_classes, read_groups, read_weights
@@ -302,7 +309,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         self._relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities
         )
-        self.method_ = self._checked_method(table)
+        self.method_ = self._checked_method(is_for_lines(table))
         self.augmenters_, self.reports_ = {}, {}
         new, parents = [], []
         for label, rng in zip(wanted, self._generators(len(wanted)), strict=True):
@@ -347,7 +354,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         augmenter = PNLAugmenter(**self._shared(self.method_))
         caller = f"{type(self).__name__}, {part.data_name}"
         rows = augmenter._fit_table(
-            part, self._relations, caller, groups, self.method_
+            part, self._relations, caller, groups, clone(self.method_)
         )._rows
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints

@@ -268,12 +268,12 @@ def cut(batches, size):
     left = None
     for arrays in batches:
         if left is not None:
-            arrays = tuple(map(np.concatenate, zip(left, arrays, strict=True)))
+            arrays = tuple(map(concat, zip(left, arrays, strict=True)))
         n = len(arrays[0])
         end = n - n % size
         for row in range(0, end, size):
-            yield tuple(a[row : row + size] for a in arrays)
-        left = tuple(a[end:].copy() for a in arrays) if end < n else None
+            yield tuple(a[row : row + size, ...] for a in arrays)
+        left = tuple(concat([a[end:, ...]]) for a in arrays) if end < n else None
         del arrays
     if left is not None:
         yield left

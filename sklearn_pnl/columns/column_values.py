@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.blocks import observed_bounds
+from .constraints import ALMOST
 from .rounding import on_steps, on_values
 
 
@@ -59,6 +60,12 @@ class ColumnValues:
         """The unit (D,) of each column: its range in the rows."""
         return self.most - self.least
 
+    @cached_property
+    def has_bounds(self):
+        """Whether a column that varies and is not binary has a bound."""
+        varies = ~self.binary & (self.least < self.most)
+        return bool(np.isfinite(self.low[varies]).any())
+
     @property
     def atoms(self):
         """Values by column that many rows share, and that new rows copy unchanged."""
@@ -98,3 +105,13 @@ class ColumnValues:
         if (least >= self.low).all() and (most <= self.high).all():
             return np.zeros(len(rows), bool)
         return ((rows < self.low) | (rows > self.high)).any(axis=1)
+
+    def may_be_off(self, rows):
+        """Return the numbers of sparse rows off their bounds or resolution."""
+        x, c = rows.data, rows.indices
+        off = (x < self.low[c]) | (x > self.high[c])
+        stepped = np.flatnonzero(self.steps[c] > 0)
+        x, c = x[stepped], c[stepped]
+        off[stepped] |= np.abs(x - self.rounded(x, c)) > ALMOST * self.steps[c]
+        first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
+        return np.unique(first - 1)

@@ -33,6 +33,26 @@ ALMOST = 1e-6
 EPS = float(np.finfo(float).eps)
 
 
+class Infeasibility(ValueError):
+    """Error for constraints that a row, or a set of rows, cannot satisfy.
+
+    Parameters
+    ----------
+    message : str
+    row : int, default=None
+        Index of the first infeasible row; None for totals of all rows.
+
+    See Also
+    --------
+    ColumnConstraint : A constraint on each row.
+    adjust : Move rows to constraints.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
 class ColumnConstraint:
     """A linear constraint on each row, with columns by name.
 

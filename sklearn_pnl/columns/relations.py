@@ -140,9 +140,33 @@ class ColumnRelations:
         p, q = self.orders.T
         return rows[:, p] > rows[:, q]
 
-    def breaks(self, rows):
-        """Return the mask (n,) of rows that are out of bounds or out of order."""
-        return self.columns.beyond(rows) | self.disorders(rows).any(axis=1)
+    @cached_property
+    def rounding_of_orders(self):
+        """Differences (m,) of the columns of an order that count as rounding."""
+        columns = self.columns
+        with np.errstate(over="ignore"):
+            size = columns.ranges + np.maximum(
+                np.abs(columns.least), np.abs(columns.most)
+            )
+        size = size * np.maximum(TOL, 4 * columns.table.precision)
+        return size[self.ordered].max(axis=1)
+
+    def breaks(self, rows, rounding=False):
+        """Return the mask (n,) of rows that are out of bounds or out of order.
+
+        With ``rounding``, violations of an order by rounding do not count.
+        """
+        broken = self.columns.beyond(rows)
+        if len(self.orders):
+            broken |= self.disorders(rows).any(axis=1)
+            if rounding and broken.any():
+                p, q = self.ordered.T
+                off = self.columns.beyond(rows)
+                off |= (rows[:, p] - rows[:, q] > self.rounding_of_orders).any(axis=1)
+                flags = self.columns.binary[self.orders].any(axis=1)
+                p, q = self.orders[flags].T
+                broken &= off | (rows[:, p] > rows[:, q]).any(axis=1)
+        return broken
 
     @property
     def public_equalities(self):

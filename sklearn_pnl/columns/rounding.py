@@ -1,53 +1,29 @@
 """Round values to the steps and the resolution of columns, and keep relations.
 
-``discretize`` rounds new rows and recomputes the columns that depend on rounded
-columns; ``mend`` resets rows in which rounding breaks a relation. ``round_to_steps``
-rounds rows that a projection moved, so that their sums are kept.
+The steps of ``repair`` use the functions on new rows. ``round_to_steps`` rounds rows
+that a projection moved, so that their sums are preserved.
 """
 
 import numpy as np
 
-from .constraints import ALMOST, TOL
+from .constraints import ALMOST
 from .implied_equalities import parts_of
 
 # --- new rows -------------------------------------------------------------------------
 
 
-def discretize(rows, binary, relations):
-    """Set the cells of binary columns and round values to steps, in place.
-
-    Dependent columns are recomputed from the rounded columns.
-    """
-    columns, before = relations.columns, rows.copy() if relations.near else None
-    rows[:, columns.binary] = binary
-    stepped = np.flatnonzero((columns.steps > 0) & ~columns.binary)
-    if len(stepped):
-        part = columns.rounded(rows[:, stepped], stepped)
-        low, high = columns.low[stepped], columns.high[stepped]
-        rows[:, stepped] = np.clip(part, low, high)
-        round_in_order(rows, relations)
-    if relations.near:
-        follow(rows, before, relations)
-    restore(rows, relations)
-
-
-def mend(rows, donors, base_rows, cells, relations):
-    """Reset rows that rounding makes infeasible to the cells (m, D) of their base rows.
-
-    All columns of a relation are reset, since the base rows satisfy it.
-    """
-    columns, broken = relations.columns, relations.breaks(rows)
+def off_resolution(rows, relations):
+    """Return the mask (n,) of rows with a dependent column off its resolution."""
+    columns, off = relations.columns, np.zeros(len(rows), bool)
+    if not relations.is_dependent.any():
+        return off
     for some, part in parts_of(relations, np.isnan(rows)):
         pivots = part.pivots[part.is_dependent]
         pivots = pivots[columns.steps[pivots] > 0]
         values = rows[some][:, pivots]
-        off = np.abs(values - columns.rounded(values, pivots))
-        broken[some] |= (off > ALMOST * columns.steps[pivots]).any(axis=1)
-    which = np.flatnonzero(broken)
-    if len(which):
-        c = np.flatnonzero(reset_together(relations))
-        rows[np.ix_(which, c)] = cells[np.ix_(base_rows[which], c)]
-        donors[which] = base_rows[which]
+        distance = np.abs(values - columns.rounded(values, pivots))
+        off[some] |= (distance > ALMOST * columns.steps[pivots]).any(axis=1)
+    return off
 
 
 def round_in_order(rows, relations):
@@ -66,14 +42,19 @@ def round_in_order(rows, relations):
 def clip_to_order(rows, relations):
     """Make columns equal, in place, if they violate an order only by rounding."""
     columns, ordered = relations.columns, relations.ordered
-    sizes = columns.ranges + np.maximum(np.abs(columns.least), np.abs(columns.most))
+    p, q = ordered.T
+    if not (rows[:, p] > rows[:, q]).any():
+        return
+    precision, room = columns.table.precision, relations.rounding_of_orders
     # Each change can violate the order of the previous column of a chain.
     for _ in range(len(ordered)):
         is_changed = False
-        for p, q in ordered:
-            gap, tol = rows[:, p] - rows[:, q], TOL * max(sizes[p], sizes[q])
-            wrong = (gap > 0) & (gap <= tol)
-            target, source = (p, q) if columns.steps[p] == 0 else (q, p)
+        for (p, q), most in zip(ordered, room, strict=True):
+            gap = rows[:, p] - rows[:, q]
+            wrong = (gap > 0) & (gap <= most)
+            # A value of the less precise column can be copied exactly.
+            is_first = columns.steps[p] == 0 and precision[p] <= precision[q]
+            target, source = (p, q) if is_first else (q, p)
             if wrong.any() and columns.steps[target] == 0:
                 rows[wrong, target] = rows[wrong, source]
                 is_changed = True
@@ -86,6 +67,8 @@ def restore(rows, relations):
 
     A dependent column is computed if all other cells of its equality are present.
     """
+    if not relations.is_dependent.any():
+        return
     for some, part in parts_of(relations, np.isnan(rows)):
         equalities, cells = part.equalities, rows[some]
         for k in np.flatnonzero(part.is_dependent):

@@ -11,13 +11,12 @@ projections to given rows. ``calibrate`` and ``rake`` compute ``weights`` and ta
 that have given totals.
 """
 
-from ..columns.constraints import ColumnConstraint, LinearConstraints
+from ..columns.constraints import ColumnConstraint, Infeasibility, LinearConstraints
 from ..columns.relations import find_equalities
 from ..columns.value_support import ValueSupport
 from .adjusting import adjust
 from .audit import SampleReport
 from .calibration import CalibrationError, CalibrationReport, calibrate, rake
-from .infeasible_requests import Infeasibility
 from .totals import column_total
 
 __all__ = [

@@ -1,19 +1,18 @@
-"""Audit of new rows: the final check and the report."""
+"""Audit of rows with requests: the last check, and the report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.reports import TableReport
-from .._utils.warnings import warn_missed
-from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL
-from .infeasible_requests import Infeasibility
+from ..columns.audit import audit_relations
+from ..columns.constraints import EPS, Infeasibility
 
 # --- the last check ---------------------------------------------------------------
 
 
-def audit_rows(rows, feasible, caller):
+def audit_rows(rows, feasible, caller, totals=False):
     """Check the numbers of returned rows against the feasible set.
 
     Parameters
@@ -23,74 +22,35 @@ def audit_rows(rows, feasible, caller):
     feasible : FeasibleSet
     caller : str
         The estimator that messages name.
+    totals : bool, default=False
+        Whether the rows were projected onto totals, which have priority over the
+        resolution of columns.
 
     Raises
     ------
     Infeasibility
         If an equality or a constraint is violated.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If a bound, a resolution or an order is violated. The warning states the column,
-        the first row and the number of rows.
     """
-    # Dtypes round cells: float64 cannot represent all 64-bit integers.
-    columns, equalities = feasible.columns, feasible.relations.equalities
-    precision, n_equal = columns.table.precision, len(equalities)
-    eps = 2 * np.maximum(precision, EPS)
-    largest = eps * np.maximum(np.abs(columns.least), np.abs(columns.most))
-    if n_equal + len(feasible.constraints):
-        system = feasible.system(gaps=np.isnan(rows))
-        missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
-        # New rows may violate equalities by as much as mixed training rows.
-        # Equalities are confirmed on all rows, whose ranges exceed those of a class.
-        ranges = columns.ranges if equalities.ranges is None else equalities.ranges
-        of_columns = 2 * TOL * ranges + ROUNDINGS * largest
-        of_rows = np.abs(equalities.coefficients) @ of_columns
-        room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
-        if (missed > room).any():
-            row, k = np.argwhere(missed > room)[0]
-            is_of_data = k < n_equal
-            name = (equalities.descriptions if is_of_data else system.names)[k]
-            by = f"{missed[row, k]:.3g}"
-            message = f"{caller}: row {row} violates {name} by {by}."
-            raise Infeasibility(message, int(row))
-    names = equalities.feature_names
-    # Constraints may require values that are no multiples of the resolution.
-    is_checked = (precision == 0) | (len(feasible.constraints) == 0)
-    c = np.flatnonzero(is_checked & (columns.steps > 0))
-    part = feasible.resolutions()[-1 if len(feasible.constraints) else 0].columns
-    missed = np.abs(rows[:, c] - part.rounded(rows[:, c], c))
-    if part.has_resolution:
-        missed[part.support.are_atoms(rows)[:, c]] = 0
-    room = columns.steps[c] * ALMOST + 2 * largest[c]
-    _warn(lambda k: f"the resolution of {names[c[k]]}", missed, room, caller)
-    if feasible.breaks(rows).any():
-        rounding = eps * np.abs(rows)
-        missed = np.maximum(columns.low - rows, rows - columns.high)
-        _warn(lambda k: f"the bounds of {names[k]}", missed, rounding, caller)
-        p, q = feasible.relations.orders.T
-        # Dependent columns are rounded like the larger columns in their equality.
-        room = rounding + EPS * columns.ranges
-        missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
-        _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
-
-
-def _warn(name_of, missed, room, caller):
-    """Warn of violations (n, k) that exceed a tolerance."""
-    off = missed > room
-    if not off.any():
-        return
-    failing = np.flatnonzero(off.any(axis=0))
-    k, others = failing[0], len(failing) - 1
-    bad = np.flatnonzero(off[:, k])
-    more = f" (and {others} more conditions)" if others else ""
-    warn_missed(
-        f"{caller}: {len(bad)} row{'s violate' if len(bad) > 1 else ' violates'} "
-        f"{name_of(k)}{more} by up to {missed[bad, k].max():.3g}; the first is row "
-        f"{bad[0]}. Widen the constraints or totals, or drop these rows."
+    requested, ranges = feasible.constraints, feasible.columns.ranges
+    has_constraints = bool(len(requested))
+    audit_relations(
+        rows,
+        feasible.relations,
+        caller,
+        has_resolution=not (has_constraints or totals),
+        has_steps=not has_constraints,
     )
+    if not len(requested):
+        return
+    system = replace(requested, ranges=ranges)
+    eps = 2 * np.maximum(feasible.columns.table.precision, EPS)
+    missed = np.abs(system.residual(rows))
+    is_missed = missed > system.rounding(rows, eps)
+    if is_missed.any():
+        row, k = np.argwhere(is_missed)[0]
+        by = f"{missed[row, k]:.3g}"
+        message = f"{caller}: row {row} violates {system.names[k]} by {by}."
+        raise Infeasibility(message, int(row))
 
 
 # --- report ---------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..columns.constraints import ALMOST, LinearConstraints
+from ..columns.constraints import LinearConstraints
 from ..columns.implied_equalities import implied_equalities
 from ..columns.relations import ColumnRelations
 
@@ -63,16 +63,6 @@ class FeasibleSet:
     def breaks(self, rows):
         """Return the mask (n,) of rows that are out of bounds or out of order."""
         return self.relations.breaks(rows)
-
-    def may_break(self, rows):
-        """Return the numbers of sparse rows off their bounds or resolution."""
-        x, c, columns = rows.data, rows.indices, self.columns
-        off = (x < columns.low[c]) | (x > columns.high[c])
-        stepped = np.flatnonzero(columns.steps[c] > 0)
-        x, c = x[stepped], c[stepped]
-        off[stepped] |= np.abs(x - columns.rounded(x, c)) > ALMOST * columns.steps[c]
-        first = np.searchsorted(rows.indptr, np.flatnonzero(off), side="right")
-        return np.unique(first - 1)
 
     def split_bounds(self, n):
         """Return bounds (n, D) of cells, and the set without constraints of one column.

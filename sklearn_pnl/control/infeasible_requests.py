@@ -4,32 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL
+from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL, Infeasibility
 from ..geometry.convex.reach import Program, span
 from .projection import nearest_rows
 
 # With more cells, a linear programme on distinct rows takes more than seconds.
 _MOST_CELLS = 100_000
-
-
-class Infeasibility(ValueError):
-    """Error for constraints that a row, or a set of rows, cannot satisfy.
-
-    Parameters
-    ----------
-    message : str
-    row : int, default=None
-        Index of the first infeasible row; None for totals of all rows.
-
-    See Also
-    --------
-    ColumnConstraint : A constraint on each row.
-    adjust : Move rows to constraints.
-    """
-
-    def __init__(self, message: str, row: int | None = None) -> None:
-        super().__init__(message)
-        self.row = row
 
 
 def within(others):

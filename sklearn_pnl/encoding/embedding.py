@@ -149,27 +149,28 @@ class Embedding:
         self.poset, self._offset = projector.poset, projector.offset
         self._caller = caller
 
-    def fit(self, table, rows):
-        """Fit the transformers and return the cells (n, D) of the rows of a table.
+    def fit(self, mixable):
+        """Fit the transformers and return the cells (n, D) of training rows.
 
         Raise an error if adding the offset would round away a column.
         """
-        embedded = self._embed(table, rows)
-        names = table.column_names if embedded.shape == rows.shape else None
+        rows, shape = mixable.rows, mixable.shape
+        embedded = self._embed(mixable, rows)
+        names = mixable.names if embedded.shape == rows.shape else None
         is_own = isinstance(self.transformer, RangeEmbedding | None)
         if not is_own:
             _check_output(
                 embedded, f"The output of embedding={self.transformer!r}", names
             )
         self._bounds = column_bounds(embedded)
-        keeps_shape = embedded.shape[1] == prod(table.shape)
-        self._shape = table.shape if keeps_shape else embedded.shape[1:]
+        keeps_shape = embedded.shape[1] == prod(shape)
+        self._shape = shape if keeps_shape else embedded.shape[1:]
         tensors = namespace(embedded).reshape(embedded, (-1, *self._shape))
         where, advice = "after the embedding", None
         if self.transformer is None:
             where = f"in data passed to {self._caller}"
             advice = "use embedding='minmax'"
-        about = {"names": names, "numbers": table.row_numbers, "advice": advice}
+        about = {"names": names, "numbers": mixable.numbers, "advice": advice}
         check_measures(tensors, f"Negative values {where}", self._offset, **about)
         self._check_ranges(names)
         if not is_own:
@@ -184,11 +185,11 @@ class Embedding:
         self.poset = lay_out(self.poset, self._cell_shape)
         return flat(cells)
 
-    def _embed(self, table, rows):
+    def _embed(self, mixable, rows):
         if self.transformer is None:
             return rows
         if isinstance(self.transformer, str):
-            out = rows if table.owned and rows.dtype == np.float64 else None
+            out = rows if mixable.owned and rows.dtype == np.float64 else None
             by_table = self.transformer == "minmax-table"
             self.transformer = RangeEmbedding(by_table).fit(rows)
             return self.transformer._embed(rows, out)

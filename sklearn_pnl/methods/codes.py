@@ -13,8 +13,9 @@ returns, contains the encoded rows of one class and yields batches of new rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
+from math import prod
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -27,9 +28,7 @@ from sklearn.utils._param_validation import StrOptions
 from .._utils.arrays import slices
 from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
-from ..columns.rounding import clip_to_order, discretize, mend, reset_together
-from ..control.feasible_set import FeasibleSet
-from ..control.projection import project_rows
+from ..columns.repair import Batch
 from ..encoding.codec import Codec, encode_rows, free_mask, unshared
 from ..encoding.embedding import Embedding
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
@@ -42,13 +41,11 @@ from ..encoding.manifolds import (
     as_local_manifold,
 )
 from ..encoding.neighbors import TrainingRows
-from ..encoding.table_neighbors import strata_of
 from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
 from ..reshape import PrimeFactorReshaper
 from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
-from .lines import reflect
-from .source import Batch, Source
+from .source import Source
 
 _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
 # Number of codes that are drawn and searched together. The number is fixed, because
@@ -193,8 +190,8 @@ class Codes(ObjectsByName, BaseEstimator):
         "local_manifold": MANIFOLDS_WRITTEN,
         "reshaper": dict.fromkeys(["auto", "prime"], "PrimeFactorReshaper()"),
     }
-    # Decoding requires complete training rows.
-    allows_missing = False
+    # Decoding requires complete training rows, and mixes atoms.
+    allows_missing = copies_atoms = False
 
     def __init__(
         self,
@@ -268,29 +265,32 @@ class Codes(ObjectsByName, BaseEstimator):
         """Whether negative rows are rejected."""
         return self.embedding is None
 
+    def count_neighbors(self, k_neighbors: Any, m: int, data_name: str) -> int:
+        """Return the number of neighbours for a class with m rows."""
+        draws = as_draws(self.draws)
+        if k_neighbors == "auto":
+            # The mean of many rows would be smoother than the data.
+            k_neighbors = min(5, m) if draws.looks_up else default_k_neighbors(m)
+        return clip_neighbors(k_neighbors, m, not draws.looks_up, data_name)
+
     def fit(
         self,
-        table: Any,
-        relations: Any,
-        k_neighbors: Any = "auto",
-        groups: Any = None,
+        mixable: Any,
+        n_neighbors: int,
         n_jobs: int | None = None,
         caller: str = "Codes",
     ) -> CodeSource:
-        """Encode the rows of a table (Algorithm 2, step 1).
+        """Encode training rows (Algorithm 2, step 1).
+
+        The estimators call this method.
 
         Parameters
         ----------
-        table : Table
-            Training rows.
-        relations : ColumnRelations
-            Equalities, orders, bounds and resolutions of the columns.
-        k_neighbors : int or "auto", default="auto"
+        mixable : MixableRows
+            Training rows, which can be overwritten.
+        n_neighbors : int
             Number of neighbours from which the second parent of a row is drawn, or from
-            which a code is decoded. "auto" uses the number of :class:`Lines` for draws
-            between two rows, and 5 otherwise.
-        groups : ndarray of shape (m,), default=None
-            Group of each row. Only rows of the same group are mixed.
+            which a code is decoded.
         n_jobs : int, default=None
             Number of parallel jobs.
         caller : str, default="Codes"
@@ -302,39 +302,18 @@ class Codes(ObjectsByName, BaseEstimator):
             Source of new rows.
         """
         draws = as_draws(self.draws)
-        if k_neighbors == "auto":
-            # The mean of many rows would be smoother than the data.
-            m = len(table)
-            k_neighbors = min(5, m) if draws.looks_up else default_k_neighbors(m)
-        k = clip_neighbors(k_neighbors, len(table), not draws.looks_up, table.data_name)
-        if groups is not None and draws.looks_up:
-            raise ValueError(
-                f"groups cannot be used with draws={draws!r}, which draws codes from a "
-                "density of all rows. Use draws='mixup'."
-            )
-        rows = table.numbers()
-        strata = None if groups is None else strata_of(rows, relations.tied, k, groups)
-        # The embedding may overwrite the rows.
-        feasible = FeasibleSet.without_constraints(relations.of_rows(rows))
-        training, embedding = self._encode(table, rows, draws, caller, n_jobs)
-        has_donors = table.labels is not None or relations.columns.binary.any()
+        training, embedding = self._encode(mixable, draws, caller, n_jobs)
+        mixable = replace(mixable, rows=mixable.rows[:0, ...])
         return CodeSource(
-            training,
-            self.draws_,
-            embedding,
-            relations,
-            feasible,
-            k,
-            strata,
-            has_donors,
-            caller,
+            mixable, training, self.draws_, embedding, n_neighbors, caller
         )
 
-    def _encode(self, table, rows, draws, caller, n_jobs):
-        """Embed, reshape and encode the rows (m, D) of a table, and fit the draws.
+    def _encode(self, mixable, draws, caller, n_jobs):
+        """Embed, reshape and encode training rows (m, D), and fit the draws.
 
         Return the training rows, and the embedding from values to cells.
         """
+        rows = mixable.rows
         projector = self._projector()
         order, base, poset = projector.order, projector.base, projector.poset
         is_full_row = order is None and base is None and poset is None
@@ -343,7 +322,7 @@ class Codes(ObjectsByName, BaseEstimator):
         with config_context(assume_finite=True, transform_output="default"):
             reshaper = self._reshaper(poset, not is_full_row or manifold.reduces)
             embedding = Embedding(self.embedding, reshaper, projector, caller)
-            cells = embedding.fit(table, rows)
+            cells = embedding.fit(mixable)
         self.order_, self.poset_ = order, embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
         mask = None if is_full_row else free_mask(self.poset_, order, base)
@@ -354,9 +333,9 @@ class Codes(ObjectsByName, BaseEstimator):
         # Cells are stored only if decoding needs them.
         if not codec.needs_rows:
             cells = cells[:0, ...]
-        elif not table.owned:
+        elif not mixable.owned:
             cells = unshared(cells, rows)
-        training = TrainingRows(codec, cells, encoded, draws.metric, table.labels)
+        training = TrainingRows(codec, cells, encoded, draws.metric, mixable.labels)
         self.codes_, self.n_params_ = training.codes, codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.draws_ = draws.fit(self.codes_)
@@ -387,56 +366,43 @@ class CodeSource(Source):
 
     Attributes
     ----------
+    mixable : MixableRows
+        How the rows may be mixed, without the rows.
     training : TrainingRows
         Training rows with their codes.
     draws : Draws
         Fitted distribution of the new codes.
     embedding : Embedding
         Map from the values of a row to the cells of a poset, with an inverse.
-    relations : ColumnRelations
-        Relations between the columns.
-    feasible : FeasibleSet
-        Feasible rows, in the units of the training rows.
     n_neighbors : int
         Number of neighbours of a new code.
-    strata : list or None
-        Sets of rows that are only mixed within the set.
-    has_donors : bool
-        Whether some cells, for example categories, are copied from one parent.
     caller : str
         Name of the estimator in warnings.
     """
 
+    mixable: Any
     training: Any
     draws: Any
     embedding: Any
-    relations: Any
-    feasible: Any
     n_neighbors: int
-    strata: list | None
-    has_donors: bool
     caller: str
 
-    # A projection onto other constraints can violate the equalities of a row.
-    keeps_equalities = False
-
-    def __len__(self):
-        return len(self.training.codes)
+    is_affine = False
 
     @property
-    def can_count(self):
-        """Whether a new row takes its categories from a base row."""
+    def has_base_rows(self):
+        """Whether a new row is drawn from a base row, and not from a density."""
         return not self.draws.looks_up
 
     @property
     def takes_shares(self):
-        """Whether training rows can have unequal weights as base rows."""
+        """Whether training rows can have unequal frequencies."""
         return self.draws.takes_shares
 
     @property
     def n_cells(self):
         """Number of computed cells of a new row."""
-        return len(self.relations.columns.steps)
+        return prod(self.mixable.shape)
 
     @property
     def n_numbers(self):
@@ -445,30 +411,25 @@ class CodeSource(Source):
 
     def training_rows(self):
         """Decode the training rows (m, D) from their codes."""
-        numbers = self.embedding.back(self.training.decoded())
-        columns = self.relations.columns
-        rows = np.clip(numbers, columns.low, columns.high)
-        clip_to_order(rows, self.relations)
-        return rows
+        return self.embedding.back(self.training.decoded())
 
     def batches(self, request, rng, size):
         """Yield batches of ``size`` new rows (Algorithm 2, steps 2 to 5)."""
         draw = self.draws.start(self.training, request, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        needs_cells = self.has_donors or reset_together(self.relations).any()
-        cells = self.training_rows() if needs_cells else None
 
         def new_codes(rows):
             # 2. Draw w* near the codes w_i, and 3. find the neighbours N.
             new = draw(rows)
             return new.codes, new.parents, new.weights, self._donors(new, coins)
 
-        def new_rows(codes, neighbors, weights, donors):
+        def new_rows(codes, parents, weights, donors):
             # 4. Decode x* = phi^-1(Proj_D(w*)) by Algorithm 1, and 5. convert the cells
             # to columns of X.
-            numbers = self._decoded(codes, neighbors, weights, request.n_jobs)
-            self._complete(numbers, neighbors[:, 0], donors, cells)
-            return Batch(numbers, neighbors, weights, donors)
+            cells = self.training.decode(
+                codes, parents, self.caller, weights, request.n_jobs
+            )
+            return self.embedding.back(cells), parents, weights, donors
 
         # The batch size must not change new rows. The rounding of a matrix product
         # depends on the rows that it contains. Codes are therefore drawn and decoded
@@ -479,34 +440,20 @@ class CodeSource(Source):
         at_once = multiple_of_step(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
         codes = map(new_codes, slices(request.n_samples, at_once))
         rows = starmap(new_rows, cut(codes, multiple_of_step(most, step)))
-        return starmap(Batch, cut(rows, size))
+        start = 0
+        for parts in cut(rows, size):
+            batch = Batch(*parts, indices=np.arange(start, start + len(parts[1])))
+            start += len(batch.indices)
+            yield batch
 
     def _donors(self, new, coins):
         """Choose the parent (b,) from which each new row takes its categories."""
-        coin = coins.uniform(size=len(new.codes))
+        coin = coins.uniform(size=len(new.parents))
         donors = one_of(new.parents, new.weights, coin)
         if new.mutual is not None:
-            donors = np.where(new.mutual, donors, new.parents[:, 0])
+            base_rows, alike = new.parents[:, 0], self.mixable.alike
+            gives = new.mutual
+            if alike is not None:
+                gives = gives & (alike[donors] == alike[base_rows])
+            donors = np.where(gives, donors, base_rows)
         return donors
-
-    def _decoded(self, codes, parents, weights, n_jobs):
-        """Decode codes to values that satisfy the bounds and equalities."""
-        # x* = phi^-1(Proj_D(w*)), as cells.
-        cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
-        numbers = self.embedding.back(cells)
-        # The paper has no bounds and equalities of columns.
-        reflect(numbers, self.relations.columns.low, self.relations.columns.high)
-        relations = self.feasible.relations
-        if len(relations.equalities) or len(relations.orders):
-            numbers, _ = project_rows(numbers, self.feasible)
-        return numbers
-
-    def _complete(self, numbers, base_rows, donors, cells):
-        """Copy binary columns of the donor, and round to the resolutions, in place."""
-        is_binary = self.relations.columns.binary
-        if cells is None:
-            discretize(numbers, numbers[:, is_binary], self.relations)
-        else:
-            discretize(numbers, cells[donors][:, is_binary], self.relations)
-            clip_to_order(numbers, self.relations)
-            mend(numbers, donors, base_rows, cells, self.relations)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._utils.arrays import take, to_host
-from ..encoding.table_neighbors import group_numbers
+from ..columns.mixing import group_numbers
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,35 @@ def choose_parents(search, request, rng, n_candidates=None):
         position /= 2
     is_mutual = near.are_mutual(base_rows, second) if request.mutual else None
     return Parents(base_rows, second, position, neighbors, source, is_mutual)
+
+
+def choose_donors(parents, mixable, coins):
+    """Choose the parent of each new row that gives the cells that are not mixed.
+
+    The donor gives the categories, the missing cells and the atoms. Each block of
+    binary columns is copied from one parent as well. The second parent is chosen with
+    the probability of its weight, if it is alike and a mutual neighbour.
+
+    Parameters
+    ----------
+    parents : Parents
+    mixable : MixableRows
+    coins : RandomState or None
+
+    Returns
+    -------
+    donors : ndarray of int of shape (n,)
+    from_second : ndarray of bool of shape (n, n_blocks) or None
+        Whether the second parent gives each block of binary columns.
+    """
+    i, j = parents.base_rows, parents.second
+    if parents.mutual is None:
+        return i, None
+    coin = coins.uniform(size=(len(i), 1 + max(mixable.blocks, default=0)))
+    gives = (coin < parents.position[:, None]) & parents.mutual[:, None]
+    if mixable.alike is not None:
+        gives[mixable.alike[i] != mixable.alike[j]] = False
+    return np.where(gives[:, 0], j, i), gives
 
 
 class _Neighbors:

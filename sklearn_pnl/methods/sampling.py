@@ -1,27 +1,36 @@
-"""Fit a method to training rows, sample new rows, project them and check them.
+"""Fit a method to training rows, sample new rows and repair them.
 
 ``fit_rows`` fits a method (:class:`Lines`, :class:`Codes`) to all training rows, or to
 the rows of a class. ``FittedRows.sample`` returns new rows. A ``RowSampler`` takes
-batches of new rows from the source of the method, projects each row onto its
-constraints, and checks the result. ``sample_with_totals`` projects a set of new rows
-onto totals.
+batches of new rows from the source of the method, and applies the steps of
+``columns/repair`` to each batch. Constraints are projected between two steps.
+``sample_with_totals`` projects a set of new rows onto totals.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import starmap
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
 
 from .._utils.arrays import dense
-from .._utils.blocks import cut
 from .._utils.warnings import warn_user
-from ..columns.constraints import read_constraints
-from ..columns.rounding import reset_together, restore
+from ..columns.constraints import Infeasibility, LinearConstraints, read_constraints
+from ..columns.mixing import find_mixable
+from ..columns.repair import (
+    LAST_STEPS,
+    STEPS,
+    Batch,
+    TrainingContext,
+    copy_flags,
+    repair,
+    reset_rows,
+    restore_equalities,
+    steps_with,
+)
 from ..control.audit import audit_rows, report_of
 from ..control.base_rows import (
     choose_base_rows,
@@ -31,18 +40,17 @@ from ..control.base_rows import (
     near_rows,
     parent_weights,
 )
-from ..control.infeasible_requests import Infeasibility, explain_infeasible
+from ..control.feasible_set import FeasibleSet
+from ..control.infeasible_requests import explain_infeasible
 from ..control.projection import project_rows
 from ..control.sum_projection import project_to_totals
 from ..control.totals import Totals
 from ..control.weights import effective_size
 from ..frames import warn_extreme_values
-from .source import Batch, Request
+from .source import Request
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**18
-
-
 # Share of the base rows that are chosen without regard to the constraints, before
 # counts are satisfied.
 _FAR = 1e-6
@@ -75,8 +83,39 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
             "own group, and rows of different groups are not mixed. Merge groups, or "
             "leave out groups."
         )
-    source = method.fit(table, relations, k_neighbors, groups, n_jobs, caller)
-    return FittedRows(source, table.without_rows(), n_jobs, caller)
+    k = method.count_neighbors(k_neighbors, len(table), table.data_name)
+    rows, is_kept = _numeric_rows(method, table, relations)
+    mixable, side, sides = find_mixable(
+        rows, table, relations, k, groups, copies_atoms=method.copies_atoms
+    )
+    mixable = replace(mixable, owned=table.owned and not is_kept)
+    source = method.fit(mixable, k, n_jobs, caller)
+    context = TrainingContext(
+        relations=relations,
+        rows=rows if is_kept else None,
+        absent=mixable.absent,
+        blocks=mixable.blocks,
+        side=side,
+        sides=sides,
+        caller=caller,
+    )
+    return FittedRows(source, context, table.without_rows(), n_jobs)
+
+
+def _numeric_rows(method, table, relations):
+    """Return the rows (m, D) of a table, and whether the steps of repair need them.
+
+    Sparse rows without relations stay sparse. Images are not stored, because codes can
+    be decoded.
+    """
+    if table.sparse_rows is not None and method.copies_atoms:
+        related = relations.has_relations or relations.columns.atoms
+        if not (related or table.has_missing):
+            return table.sparse_rows, True
+    rows = table.numbers()
+    if len(table.shape) > 1 and not method.copies_atoms:
+        return rows, False
+    return rows.astype(np.float64, copy=not table.owned), True
 
 
 @dataclass(frozen=True)
@@ -87,16 +126,17 @@ class FittedRows:
     ----------
     source : Source
         The source that the ``fit`` of the method returned.
+    context : TrainingContext
+        The training rows, and what new rows must satisfy.
     table : Table
         The columns of the training rows, without the rows.
     n_jobs : int or None
-    caller : str
     """
 
     source: Any
+    context: Any
     table: Any
     n_jobs: int | None
-    caller: str
 
     def sample(
         self,
@@ -135,76 +175,78 @@ class FittedRows:
         sampler = self.row_sampler(n_samples, constraints, drops, advice, shares)
         if totals is not None:
             return sample_with_totals(sampler, rng, totals)
-        kept = []
-        batch = joined(sampler.batches(rng, kept=kept), n_samples)
-        if not batch.numbers.shape[0]:
+        batch = joined(sampler.batches(rng), n_samples)
+        if not batch.values.shape[0]:
             raise ValueError(
-                f"{self.caller}: none of {n_samples} new rows satisfies the "
+                f"{self.context.caller}: none of {n_samples} new rows satisfies the "
                 "constraints. Pass infeasible='raise' to see the reason."
             )
         if not reports:
             return batch, None
-        n_parents = effective_size(np.bincount(batch.parents[:, 0]))
-        feasible = sampler.feasible.take_rows(np.concatenate(kept))
-        requested = feasible, dense(batch.numbers), len(self.source)
-        return batch, report_of(*requested, n_parents)
+        return batch, report_of(
+            sampler.feasible.take_rows(batch.indices),
+            dense(batch.values),
+            n_train=len(self.source.mixable),
+            n_parents=effective_size(np.bincount(batch.parents[:, 0])),
+        )
 
     def row_sampler(
         self, n_samples, constraints=None, drops=False, advice="", shares=None
     ):
         """Return a :class:`RowSampler` of new rows that satisfy constraints."""
-        source, feasible = self.source, self.source.feasible
+        source, context = self.source, self.context
         if shares is not None and not source.takes_shares:
             raise ValueError(
-                f"{self.caller}: weights of training rows have no effect on new rows "
-                "that are drawn from a density. Use draws='mixup', or no weights."
+                f"{context.caller}: weights of training rows have no effect on new "
+                "rows that are drawn from a density. Use draws='mixup', or no weights."
             )
         request = Request(
             n_samples,
             source.n_neighbors,
             shares,
-            strata=source.strata,
-            mutual=source.has_donors,
+            strata=source.mixable.strata,
+            mutual=source.mixable.has_donors,
             n_jobs=self.n_jobs,
         )
+        requested = None
         if constraints is not None:
-            wanted = read_constraints(constraints, self.table, n_samples)
-            feasible = replace(feasible, constraints=wanted)
+            requested = read_constraints(constraints, self.table, n_samples)
+        if context.rows is None and (requested or context.relations.has_relations):
+            context = replace(context, rows=source.training_rows())
         return RowSampler(
-            source, self.table, feasible, request, drops, self.caller, advice
+            source, context, self.table, request, requested, drops, advice
         )
 
     def restored(self, batch):
         """Return new rows in the container of the training rows."""
-        return self.table.like(batch.numbers, batch.donors)
+        return self.table.like(batch.values, batch.donors)
 
 
 @dataclass(frozen=True)
 class RowSampler:
-    """Draw new rows of a source, project them onto their constraints and check them.
+    """Sample new rows of a source, and repair them.
 
     Attributes
     ----------
-    source : object
-        The source of the method; see ``methods.source``.
+    source : Source
+    context : TrainingContext
     table : Table
-        Without its rows.
-    feasible : FeasibleSet
-        The constraints and relations that each row must satisfy.
+        The columns of the training rows, without the rows.
     request : Request
+    constraints : LinearConstraints or None
+        Constraints that each row must satisfy.
     drops : bool
         Whether infeasible rows are left out.
-    caller : str
     advice : str
         Follows the message of an infeasible row.
     """
 
     source: Any
+    context: Any
     table: Any
-    feasible: Any
     request: Any
+    constraints: Any = None
     drops: bool = False
-    caller: str = ""
     advice: str = ""
 
     @property
@@ -215,97 +257,110 @@ class RowSampler:
     @property
     def n_cells(self):
         """The number of cells of a new row that are computed."""
-        return len(self.table.columns) if self.projects else self.source.n_cells
+        dense_cells = len(self.context.relations.columns.steps)
+        return dense_cells if self.projects else self.source.n_cells
 
-    def batches(self, rng, size=None, kept=None):
-        """Yield batches of ``size`` new rows that satisfy the feasible set.
+    @cached_property
+    def feasible(self):
+        """The set of rows that satisfy the relations and the constraints."""
+        requested, relations = self.constraints, self.context.relations
+        if requested is None:
+            requested = LinearConstraints.empty(relations.equalities.feature_names)
+        return FeasibleSet(relations.of_rows(self.training_rows), requested)
 
-        The indices of the rows that are not dropped are appended to ``kept``.
-        """
-        at_once, kept = 1 + BATCH_CELLS // self.n_cells, [] if kept is None else kept
-        if size is None or not self.projects:
-            batches = self._batches(rng, size or at_once, kept)
-        else:
-            # Rounding depends on which rows a matrix product is over: the same for all
-            # sizes.
-            batches = starmap(Batch, cut(self._batches(rng, at_once, kept), size))
-        for batch in batches:
-            yield batch._replace(numbers=self.table.compressed(batch.numbers))
+    @cached_property
+    def training_rows(self):
+        """The training rows (m, D) as a dense array."""
+        rows = self.context.rows
+        return self.source.training_rows() if rows is None else dense(rows)
 
     @property
     def projects(self):
-        """Whether new rows are projected onto constraints or equalities."""
-        equalities = self.feasible.relations.equalities
-        is_off = len(equalities) and not self.source.keeps_equalities
-        return bool(len(self.feasible.constraints) or is_off)
+        """Whether new rows are projected onto constraints or relations."""
+        relations = self.context.relations
+        is_off = len(relations.equalities) or len(relations.ordered)
+        return bool(self.constraints or (is_off and not self.source.is_affine))
 
-    def _batches(self, rng, size, kept):
-        request, done = self.conditioned(rng), 0
-        for batch in self.source.batches(request, rng, size):
-            indices = np.arange(done, done + len(batch.donors))
-            done += len(indices)
-            batch, infeasible = self._feasible(batch, indices)
-            kept.append(indices[~infeasible])
-            yield batch
+    @property
+    def steps(self):
+        """The steps of ``columns/repair`` for each batch."""
+        if not self.projects:
+            return STEPS
+        if not self.constraints:
+            return steps_with(relations=self._onto_relations)
+        return steps_with(requests=self._onto_requests, check=self._audit)
+
+    def batches(self, rng, size=None, steps=None):
+        """Yield batches of ``size`` repaired rows."""
+        steps, at_once = steps or self.steps, 1 + BATCH_CELLS // self.n_cells
+        # Rounding depends on which rows a matrix product is over: the same for all
+        # sizes.
+        is_cut = size is not None and self.projects
+        sampled = self.source.batches(
+            self.conditioned(rng), rng, at_once if is_cut or size is None else size
+        )
+        batches = (self._repaired(batch, steps) for batch in sampled)
+        return resized(batches, size) if is_cut else batches
+
+    def _repaired(self, batch, steps):
+        """Return a repaired batch, in the format in which batches are stored."""
+        batch = repair(batch, self.context, steps)
+        return batch._replace(values=self.table.compressed(batch.values))
 
     def conditioned(self, rng):
         """Return the request with base rows near the constraints, or shares of them."""
-        request, requested = self.request, self.feasible.constraints
-        if request.base_rows is not None or not len(requested):
+        request, requested = self.request, self.constraints
+        if request.base_rows is not None or not requested:
             return request
         values = requested.values_of(self.training_rows)
         bounds, shares = (requested.lower, requested.upper), request.shares
         if requested.lower.ndim == 1:
             weights = condition_weights(values, *bounds)
-            return replace(
-                request, shares=weights if shares is None else weights * shares
-            )
-        scaled = in_spreads(values, *bounds)
-        return replace(
-            request, base_rows=near_rows(*scaled, rng, shares, request.n_jobs)
-        )
+            shares = weights if shares is None else weights * shares
+            return replace(request, shares=shares)
+        values, lower, upper = in_spreads(values, *bounds)
+        base_rows = near_rows(values, lower, upper, rng, shares, request.n_jobs)
+        return replace(request, base_rows=base_rows)
 
-    def _feasible(self, batch, rows):
-        """Project a batch onto its feasible set, and audit it.
+    def _onto_relations(self, batch, context):
+        """Project a batch onto the equalities and orders, as a step of repair."""
+        values, _ = project_rows(batch.values, self.feasible, self.fixed_cells(batch))
+        return batch._replace(values=values)
 
-        Return the batch without infeasible rows, and the mask (b,) of infeasible rows.
+    def _onto_requests(self, batch, context):
+        """Project a batch onto the relations and constraints, as a step of repair.
+
+        Rows that violate a relation or a constraint afterwards become copies of the
+        nearest training rows that satisfy the constraints, if there are any. Infeasible
+        rows are left out, or raise an error.
         """
-        feasible, infeasible = self.feasible, np.zeros(len(rows), bool)
-        if self.projects:
-            batch = batch._replace(numbers=dense(batch.numbers))
-            feasible = feasible.take_rows(rows)
-            fixed = self.fixed_cells(batch)
-            numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
-            moved = (numbers != batch.numbers).any(axis=1)
-            batch = batch._replace(numbers=numbers)
-            if len(feasible.constraints):
-                batch, infeasible = self._copied(batch, moved, infeasible, feasible)
-            if infeasible.any() and not self.drops:
-                raise explain_infeasible(
-                    batch.numbers, infeasible, feasible, rows, self.advice
-                )
-            batch = batch.take_rows(~infeasible)
-            feasible = feasible.take_rows(~infeasible)
-        batch = batch._replace(numbers=self.as_returned(batch.numbers))
-        self.audit(batch, feasible)
-        return batch, infeasible
+        batch = batch._replace(values=dense(batch.values))
+        feasible = self.feasible.take_rows(batch.indices)
+        fixed = self.fixed_cells(batch)
+        values, infeasible = project_rows(batch.values, feasible, fixed)
+        moved = (values != batch.values).any(axis=1)
+        batch = batch._replace(values=values)
+        batch, infeasible = self._copied(batch, moved, infeasible, feasible)
+        if infeasible.any() and not self.drops:
+            raise explain_infeasible(
+                batch.values, infeasible, feasible, batch.indices, self.advice
+            )
+        return batch.take_rows(~infeasible) if infeasible.any() else batch
 
     def _copied(self, batch, moved, infeasible, feasible):
-        """Batch of projected rows, and which rows (b,) are infeasible.
-
-        Rows that are ``moved`` by the projection and then violate a relation become
-        copies of the nearest training rows that satisfy the constraints, if any do.
-        """
+        """Batch of projected rows, and which rows (b,) are infeasible."""
         training = self.training_rows
-        numbers, parents, weights, donors = (part.copy() for part in batch)
+        values, parents, donors = (
+            part.copy() for part in (batch.values, batch.parents, batch.donors)
+        )
         b, ranges = feasible.columns.binary, feasible.columns.ranges
         requested = replace(feasible.constraints, ranges=ranges)
-        flags = numbers[:, b]
+        flags = values[:, b]
         off = (flags != feasible.columns.low[b]) & (flags != feasible.columns.high[b])
         infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
-        violated = feasible.system().violations(numbers)
+        violated = feasible.system().violations(values)
         equal, others = np.split(violated, [len(feasible.relations.equalities)], axis=1)
-        bad = moved & (feasible.breaks(numbers) | equal.any(axis=1))
+        bad = moved & (feasible.breaks(values) | equal.any(axis=1))
         bad |= infeasible | others.any(axis=1)
         units = np.where(ranges > 0, ranges, 1)
         candidates = None
@@ -315,74 +370,74 @@ class RowSampler:
                 misses = requested.take_rows([i]).violations(training).any(axis=1)
                 candidates = np.flatnonzero(~misses)
             if len(candidates):
-                away = np.nan_to_num((training[candidates] - numbers[i]) / units)
+                away = np.nan_to_num((training[candidates] - values[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
-                numbers[i], infeasible[i] = training[donors[i]], False
+                values[i], infeasible[i] = training[donors[i]], False
                 parents[i] = donors[i]
-        return Batch(numbers, parents, weights, donors), infeasible
+        return batch._replace(values=values, parents=parents, donors=donors), infeasible
 
-    def audit(self, batch, feasible=None):
+    def _audit(self, batch, context):
         """Check new rows in the precision in which each column is returned."""
-        numbers, feasible = batch.numbers, feasible or self.feasible
-        if issparse(numbers):
-            # Only rows that may violate a relation are checked as dense rows.
-            numbers = numbers[feasible.may_break(numbers)].toarray()
-        audit_rows(numbers, feasible, self.caller)
-
-    def as_returned(self, numbers):
-        """Round numbers (b, D) to the precision in which columns are returned.
-
-        If all columns are in single precision, the numbers are, too.
-        """
-        is_single = self.table.precision > np.finfo(float).eps
-        if not is_single.any():
-            return numbers
-        most = float(np.finfo(np.float32).max)
-        if is_single.all():
-            if issparse(numbers):
-                numbers.data = self.as_returned(numbers.data)
-                return numbers
-            return np.clip(numbers, -most, most).astype(np.float32, copy=False)
-        numbers = numbers.copy()
-        within = np.clip(numbers[:, is_single], -most, most)
-        numbers[:, is_single] = within.astype(np.float32)
-        return numbers
+        feasible = self.feasible.take_rows(batch.indices)
+        audit_rows(batch.values, feasible, context.caller)
+        return batch
 
     def fixed_cells(self, batch):
         """Return the cells (b, D) that move only if the constraints require it.
 
         Fixed cells are zeros that all parents share, and binary columns.
         """
-        relations = self.source.relations
-        zero = batch.numbers == 0
+        zero = batch.values == 0
         for parents in batch.parents.T:
             zero &= self.training_rows[parents] == 0
-        zero[:, relations.columns.binary] = True
+        zero[:, self.context.relations.columns.binary] = True
         return zero
 
-    @cached_property
-    def training_rows(self):
-        """The training rows (m, D), which codes are decoded for."""
-        return self.source.training_rows()
+
+def resized(batches, size):
+    """Yield the rows of batches in batches of ``size`` rows."""
+    left = None
+    for batch in batches:
+        if left is not None:
+            batch = _stacked([left, batch])
+        n = batch.values.shape[0]
+        end = n - n % size
+        for row in range(0, end, size):
+            yield batch.take_rows(slice(row, row + size))
+        left = batch.take_rows(slice(end, n)) if end < n else None
+    if left is not None:
+        yield left
+
+
+def _stacked(batches):
+    """Stack several batches."""
+    parts = zip(*batches, strict=True)
+    return Batch(*(None if p[0] is None else np.concatenate(p) for p in parts))
 
 
 def joined(batches, n):
     """Join batches to one batch of at most n rows, freeing each copied batch."""
     joined, done, sparse = None, 0, []
     for batch in batches:
-        if batch.numbers.shape[0] == n:
+        if batch.values.shape[0] == n:
             return batch
-        if issparse(batch.numbers):
-            sparse.append(batch.numbers)
-            batch = batch._replace(numbers=np.empty((len(batch.donors), 0)))
+        if issparse(batch.values):
+            sparse.append(batch.values)
+            batch = batch._replace(values=np.empty((len(batch.donors), 0)))
         if joined is None:
-            joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in batch]
+            joined = Batch(
+                *(
+                    None if part is None else np.empty((n, *part.shape[1:]), part.dtype)
+                    for part in batch
+                )
+            )
         rows = slice(done, done + len(batch.donors))
         for part, new in zip(joined, batch, strict=True):
-            part[rows] = new
+            if part is not None:
+                part[rows] = new
         done = rows.stop
-    batch = Batch(*(part[:done] for part in joined))
-    return batch._replace(numbers=vstack(sparse, "csr")) if sparse else batch
+    batch = joined.take_rows(slice(done))
+    return batch._replace(values=vstack(sparse, "csr")) if sparse else batch
 
 
 # --- totals of all new rows ----------------------------------------------------------
@@ -392,37 +447,63 @@ def sample_with_totals(sampler, rng, totals):
     """Sample new rows as one batch that has the totals, and a report.
 
     Base rows are drawn with calibrated weights; the sample is then projected onto the
-    totals.
+    totals. The precision is set, and the rows are checked, once after the projection.
     """
     requested = _read_totals(sampler, totals)
-    request, numbers = sampler.request, sampler.training_rows
     weights, base_rows = _base_rows(sampler, requested, rng)
-    sampler = replace(
-        sampler, request=replace(request, base_rows=base_rows, shares=None)
-    )
-    batch = joined(sampler.batches(rng), request.n_samples)
-    batch = batch._replace(numbers=dense(batch.numbers))
+    request = replace(sampler.request, base_rows=base_rows, shares=None)
     if requested.counted:
-        batch = batch._replace(donors=base_rows)
-    moved = _moved(sampler, requested, batch, numbers)
+        # Counts are counts of base rows, which therefore give the categories.
+        request = replace(request, mutual=False)
+    sampler = replace(sampler, request=request)
+    n_last = 1 + len(LAST_STEPS)
+    batches = sampler.batches(rng, steps=sampler.steps[:-n_last])
+    batch = joined(batches, request.n_samples)
+    start = dense(batch.values)
+    batch = batch._replace(values=np.array(start, np.float64))
+    if requested.counted:
+        batch = _with_base_rows(batch, base_rows, sampler.context)
+    moved = _projected_to_totals(sampler, requested, batch)
     # Totals are checked in the precision in which rows are returned.
-    returned = sampler.as_returned(moved)
-    achieved = requested.achieved(returned, base_rows)
+    batch = repair(batch._replace(values=moved.copy()), sampler.context, LAST_STEPS)
+    achieved = requested.achieved(batch.values, base_rows)
     _check_totals(sampler, requested, moved, base_rows, achieved)
+    audit_rows(batch.values, sampler.feasible, sampler.context.caller, totals=True)
     ranges = sampler.feasible.columns.ranges
-    away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
-    batch = batch._replace(numbers=returned)
+    away = np.nan_to_num(moved - start) / np.where(ranges > 0, ranges, 1)
     report = report_of(
         sampler.feasible,
         moved,
-        len(sampler.source),
-        effective_size(weights),
-        achieved,
-        np.sqrt(np.mean(away**2, axis=0)),
+        n_train=len(sampler.source.mixable),
+        n_parents=effective_size(weights),
+        of_totals=achieved,
+        moved=np.sqrt(np.mean(away**2, axis=0)),
     )
-    # Totals have priority over the resolution of columns.
-    sampler.audit(batch, sampler.feasible.resolutions()[-1])
     return batch, report
+
+
+def _with_base_rows(batch, base_rows, context):
+    """Return a batch whose categories and binary columns are those of its base rows.
+
+    A constraint may have replaced a row by a copy of another training row.
+    """
+    parents = np.column_stack([base_rows, batch.parents[:, 1:]])
+    batch = batch._replace(donors=base_rows, parents=parents, from_second=None)
+    return repair(batch, context, (copy_flags, restore_equalities, reset_rows))
+
+
+def _projected_to_totals(sampler, requested, batch):
+    """Return the values (n, D) of a batch, projected onto the sums."""
+    if not len(requested.sums):
+        return batch.values
+    # Cells of donors stay as they are.
+    return project_to_totals(
+        batch.values,
+        requested.sums_of(batch.values),
+        sampler.feasible,
+        fixed=sampler.context.relations.columns.binary,
+        avoid=sampler.fixed_cells(batch),
+    )
 
 
 def _read_totals(sampler, totals):
@@ -432,10 +513,15 @@ def _read_totals(sampler, totals):
             "infeasible='drop' cannot be combined with totals, which all new rows "
             "have together. Pass infeasible='raise'."
         )
-    source, n = sampler.source, sampler.request.n_samples
-    discrete = source.relations.discrete
-    requested = Totals.read(totals, n, sampler.table, sampler.training_rows, discrete)
-    if requested.counted and not source.can_count:
+    relations = sampler.context.relations
+    requested = Totals.read(
+        totals,
+        sampler.request.n_samples,
+        sampler.table,
+        sampler.training_rows,
+        relations.discrete,
+    )
+    if requested.counted and not sampler.source.has_base_rows:
         raise ValueError(
             "Categories cannot be counted in new rows that are drawn from a density, "
             "because the rows have no base row. Use draws='mixup'."
@@ -447,7 +533,7 @@ def _check_totals(sampler, requested, moved, base_rows, achieved):
     """Raise an error if new rows (n, D) miss a count or a sum."""
     if requested.counted:
         # A constraint may have moved binary columns.
-        binary = sampler.source.relations.columns.binary
+        binary = sampler.context.relations.columns.binary
         given = sampler.training_rows[base_rows][:, binary]
         off = (~np.isnan(given) & (moved[:, binary] != given)).any(axis=1)
         if off.any():
@@ -523,28 +609,6 @@ def _misses_for_good(sampler, numbers):
     constraints = sampler.feasible.constraints
     if constraints.lower.ndim > 1:
         return np.zeros(len(numbers), bool)
-    movable = ~sampler.source.relations.discrete
+    movable = ~sampler.context.relations.discrete
     is_about = ~(constraints.coefficients[:, movable] != 0).any(axis=1)
     return constraints.select(is_about).violations(numbers).any(axis=1)
-
-
-def _moved(sampler, requested, batch, numbers):
-    """Copy the binary columns of donors, then project all rows onto the sums."""
-    relations, feasible = sampler.source.relations, sampler.feasible
-    rows = batch.numbers.astype(np.float64)
-    if requested.counted:
-        # Binary columns may be counted, or depend on counted categories.
-        binary = relations.columns.binary
-        rows[:, binary] = numbers[batch.donors][:, binary]
-    restore(rows, relations)
-    broken = np.flatnonzero(relations.breaks(rows))
-    columns = np.flatnonzero(reset_together(relations))
-    rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
-    if not len(requested.sums):
-        return rows
-    # Cells of donors stay as they are.
-    fixed = relations.columns.binary
-    avoid = sampler.fixed_cells(batch._replace(numbers=rows))
-    return project_to_totals(
-        rows, requested.sums_of(rows), feasible, fixed=fixed, avoid=avoid
-    )

@@ -1,12 +1,12 @@
 """What a method and the sampling of new rows exchange.
 
-A method is fitted to training rows and returns a source of new rows. A ``Request``
-asks the source for new rows; a ``Batch`` holds some of the new rows and their parents.
+A method is fitted to :class:`MixableRows` and returns a source of new rows. A
+``Request`` asks the source for new rows, which the source yields as batches; see
+:class:`Batch`.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -29,8 +29,7 @@ class Request:
     strata : list of (ndarray of int, ndarray of int) or None
         Pairs of rows and their possible neighbours; None for all rows.
     mutual : bool
-        Whether to compute which second parents may be donors of cells that are not
-        mixed.
+        Whether second parents may be donors. False makes each base row the donor.
     n_jobs : int or None
     """
 
@@ -43,55 +42,31 @@ class Request:
     n_jobs: int | None = None
 
 
-class Batch(NamedTuple):
-    """New rows as numbers (b, D), with their parents and donors.
-
-    Parents (b, k) are indices of training rows, with weights (b, k). Donors (b,) are
-    the training rows that give the categories.
-    """
-
-    numbers: Any
-    parents: Any
-    weights: Any
-    donors: Any
-
-    def take_rows(self, rows):
-        """Select rows of the batch."""
-        return Batch(*(part[rows, ...] for part in self))
-
-
 class Source(ABC):
     """Base class of the sources of new rows, which the ``fit`` of a method returns.
 
     Attributes
     ----------
-    feasible : FeasibleSet
-        The set that each new row must be in, in the units of the training rows.
+    mixable : MixableRows
+        The training rows.
     n_neighbors : int
-    strata : list of (ndarray of int, ndarray of int) or None
-        Pairs of rows and the rows that may be mixed with them; None for all rows.
-    has_donors : bool
-        Whether some cells are copied from one parent, as categories are.
-    keeps_equalities : bool
-        Whether new rows satisfy the equalities before they are projected.
-    can_count : bool
-        Whether a new row has the categories of its base row, so that the categories
-        can be counted.
+    is_affine : bool
+        Whether new rows are affine combinations of training rows, which satisfy their
+        equalities.
+    has_base_rows : bool
+        Whether each new row starts from a training row, whose categories it has and
+        whose frequency can be chosen.
     takes_shares : bool
-        Whether training rows can be base rows with unequal frequencies.
+        Whether training rows can have unequal frequencies.
     """
-
-    @abstractmethod
-    def __len__(self):
-        """Return the number of training rows."""
-
-    @abstractmethod
-    def training_rows(self):
-        """Return the training rows (m, D)."""
 
     @abstractmethod
     def batches(self, request, rng, size):
         """Yield batches of ``size`` new rows of a :class:`Request`."""
+
+    @abstractmethod
+    def training_rows(self):
+        """Return the training rows (m, D) in the units of the columns."""
 
     @property
     @abstractmethod

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.columns.repair import STEPS, round_values
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
 
 pd = pytest.importorskip("pandas")
@@ -245,9 +246,8 @@ def test_values_off_the_resolution_are_named_in_a_warning(monkeypatch):
     X = np.column_stack([rng.normal(size=200), 15 * rng.integers(0, 60, 200)])
     augmenter = PNLAugmenter().fit(X)
     augmenter.sample(100, random_state=0)
-    monkeypatch.setattr(
-        "sklearn_pnl.methods.lines.discretize", lambda rows, *_: rows.round(out=rows)
-    )
+    steps = tuple(step for step in STEPS if step is not round_values)
+    monkeypatch.setattr("sklearn_pnl.methods.sampling.STEPS", steps)
     with pytest.warns(ConvergenceWarning, match="violate the resolution of x1 by up"):
         augmenter.sample(100, random_state=0)
 

@@ -9,12 +9,15 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.columns.mixing import separate_levels, strata_of
 from sklearn_pnl.columns.relations import find_relations
+from sklearn_pnl.columns.repair import STEPS, Batch, repair
 from sklearn_pnl.control import ColumnConstraint, column_total
-from sklearn_pnl.encoding.table_neighbors import RowSearch, separate_levels, strata_of
+from sklearn_pnl.encoding.table_neighbors import RowSearch
 from sklearn_pnl.frames import TableReader, read_table
-from sklearn_pnl.methods.lines import Lines, LineSource
-from sklearn_pnl.methods.parents import choose_parents
+from sklearn_pnl.methods.lines import Lines
+from sklearn_pnl.methods.parents import choose_donors, choose_parents
+from sklearn_pnl.methods.sampling import fit_rows
 from sklearn_pnl.methods.source import Request
 
 pd = pytest.importorskip("pandas")
@@ -151,22 +154,26 @@ def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
     ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
     free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
     X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
-    found = find_relations(read_table(TableReader(None), X), None, 0.0, "auto")
+    read = read_table(TableReader(None), X)
+    found = find_relations(read, None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
-    state, search = np.random.RandomState, RowSearch(X)
+    state = np.random.RandomState
     settings = Lines(0.6, agreed_cells=agreed_cells, n_candidates=None)
-    lines = LineSource(
-        X, None, X, found, settings, None, (), search, None, 7, None, False
-    )
-    parents = choose_parents(search, Request(300, 7), state(seed))
-    new, donors = lines.mix(parents, state(seed), state(0))
+    rows = fit_rows(settings, read, found, 7, None, None, "test")
+    source = rows.source
+    parents = choose_parents(source.search, Request(300, 7), state(seed))
+    donors, from_second = choose_donors(parents, source.mixable, None)
+    mixed, noise = source.mix(parents, donors, state(seed))
+    pairs = np.column_stack([parents.base_rows, parents.second])
+    batch = Batch(mixed, pairs, None, donors, noise, from_second)
+    new = repair(batch, rows.context, STEPS)
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
         found.orders, agreed_cells,
     )  # fmt: skip
-    assert_allclose(new, slow, rtol=0, atol=1e-9)
-    assert_array_equal(donors, parents.base_rows)
+    assert_allclose(new.values, slow, rtol=0, atol=1e-9)
+    assert_array_equal(new.donors, parents.base_rows)
 
 
 def test_base_row_neighbour_and_position_are_uniform():
@@ -239,7 +246,7 @@ def test_rare_levels_are_mixed_with_all_rows():
     )
     levels, ends = separate_levels(X, X, labels, relations, 10)
     assert_array_equal(levels, np.where(level < 2, level + 1, -1))
-    strata = strata_of(X, relations.tied, 10, None, levels)
+    strata = strata_of(np.isnan(X), relations.tied, 10, None, levels)
     assert [(len(rows), len(others)) for rows, others in strata] == [
         (30, 30), (30, 30), (1, 61)
     ]  # fmt: skip

@@ -24,8 +24,8 @@ def test_candidates_for_infeasible_rows_are_computed_once_per_constraint(monkeyp
     monkeypatch.setattr(LinearConstraints, "violations", counted)
     copied, left = sampler._copied(batch, infeasible, infeasible, sampler.feasible)
     assert sizes.count(len(X)) == 1 and not left.any()
-    assert (copied.numbers == X[copied.donors]).all()
-    assert (copied.numbers[:, 0] >= 0.5).all()
+    assert (copied.values == X[copied.donors]).all()
+    assert (copied.values[:, 0] >= 0.5).all()
 
 
 @pytest.mark.parametrize("method", [Codes(), Codes(order=1), Codes.paper()])
