@@ -269,7 +269,7 @@ def cut(batches, size):
     for arrays in batches:
         if left is not None:
             arrays = tuple(map(concat, zip(left, arrays, strict=True)))
-        n = len(arrays[0])
+        n = arrays[0].shape[0]
         end = n - n % size
         for row in range(0, end, size):
             yield tuple(a[row : row + size, ...] for a in arrays)

@@ -84,15 +84,21 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
             "leave out groups."
         )
     k = method.count_neighbors(k_neighbors, len(table), table.data_name)
-    rows, is_kept = _numeric_rows(method, table, relations)
+    rows = _numeric_rows(method, table, relations)
+    # Images are not stored, because codes can be decoded.
+    is_stored = method.copies_atoms or len(table.shape) == 1
+    stored = rows
+    if is_stored and not issparse(rows):
+        stored = rows.astype(np.float64, copy=not table.owned)
     mixable, side, sides = find_mixable(
-        rows, table, relations, k, groups, copies_atoms=method.copies_atoms
+        stored, table, relations, k, groups, copies_atoms=method.copies_atoms
     )
-    mixable = replace(mixable, owned=table.owned and not is_kept)
+    if not method.copies_atoms:
+        mixable = replace(mixable, rows=rows, owned=table.owned and not is_stored)
     source = method.fit(mixable, k, n_jobs, caller)
     context = TrainingContext(
         relations=relations,
-        rows=rows if is_kept else None,
+        rows=stored if is_stored else None,
         absent=mixable.absent,
         blocks=mixable.blocks,
         side=side,
@@ -103,19 +109,12 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
 
 
 def _numeric_rows(method, table, relations):
-    """Return the rows (m, D) of a table, and whether the steps of repair need them.
-
-    Sparse rows without relations stay sparse. Images are not stored, because codes can
-    be decoded.
-    """
+    """Return the rows (m, D) of a table; sparse rows without relations stay sparse."""
     if table.sparse_rows is not None and method.copies_atoms:
         related = relations.has_relations or relations.columns.atoms
         if not (related or table.has_missing):
-            return table.sparse_rows, True
-    rows = table.numbers()
-    if len(table.shape) > 1 and not method.copies_atoms:
-        return rows, False
-    return rows.astype(np.float64, copy=not table.owned), True
+            return table.sparse_rows
+    return table.numbers()
 
 
 @dataclass(frozen=True)
