@@ -18,7 +18,7 @@ _PACKAGES = ("numpy", "scikit-learn", "imbalanced-learn")
 
 
 def path_of(folder, problem, seed):
-    """The file of a problem and a seed."""
+    """Return the file with the results of a problem and a seed."""
     words = "-".join(str(value) for value in problem.head.values())
     slug = re.sub(r"[^\w.-]+", "-", words).strip("-")
     key = joblib.hash((problem.head, problem.key))
@@ -26,7 +26,7 @@ def path_of(folder, problem, seed):
 
 
 def load(path):
-    """Rows by key; empty if there are none."""
+    """Load cached rows by key; return an empty dict if the file does not exist."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -38,18 +38,18 @@ def save(path, results):
     draft.replace(path)
 
 
-def key_of(sampler, rival, learner, make):
-    """What a row depends on beside problem and seed."""
+def key_of(sampler, baseline, learner, make):
+    """Compute the key of a row from everything that the row depends on."""
     fitted = make(0)
-    parts = [sampler, learner, versions(), rival.threshold, rival.calibrated]
-    parts += [_parts(fitted), _parts(rival.adapted(make(0), 0))]
-    if rival.sampler is not None:
-        parts.append(_parts(rival.sampler(0)))
+    parts = [sampler, learner, versions(), baseline.threshold, baseline.calibrated]
+    parts += [_parts(fitted), _parts(baseline.adapted(make(0), 0))]
+    if baseline.sampler is not None:
+        parts.append(_parts(baseline.sampler(0)))
     return joblib.hash(parts)[:16]
 
 
 def versions():
-    """What rows are made with, beside this library."""
+    """Return the versions of the libraries that affect the rows."""
     packages = (*_PACKAGES, "torch") if "torch" in sys.modules else _PACKAGES
     return {name: version(name) for name in packages}
 
@@ -62,7 +62,7 @@ def library_code():
 
 
 def _parts(estimator):
-    """Parameters, and the code or the version of what makes it and its parts."""
+    """Describe an object by its parameters, and by the code or version of its class."""
     kind, params = type(estimator), estimator.get_params(deep=False)
     parts = [kind.__qualname__, params]
     parts += [_parts(value) for value in params.values() if _is_estimator(value)]

@@ -16,7 +16,7 @@ OPENML = {
 
 
 def load(name):
-    """The arrays of ``<name>.npz`` as a dict; leaves with a message if not there."""
+    """Load ``<name>.npz`` as a dict of arrays; exit with a message if it is missing."""
     folder = os.environ.get("SKLEARN_PNL_DATA")
     path = Path(folder or "") / f"{name}.npz"
     if folder and path.exists():

@@ -1,11 +1,12 @@
-"""Problems x samplers x learners x seeds: cached, in parallel, and alike for all.
+"""Evaluate samplers with learners on problems: cached, in parallel, with equal splits.
 
-A *problem* has ``head``, the columns that its rows begin with; ``seeds``; ``split``,
-from a seed to a ``Split``; and ``key``, what its splits depend on. *Samplers* are a
-dict from names to a ``Rival``, or to functions from a seed to a sampler; *learners* a
-dict from names to functions from a seed to a classifier; where either depends on the
-problem, a function from a problem to such a dict. A *score* is a function of a fitted
-classifier, a split and a rival to a dict of numbers. All else is in the report.
+A *problem* has ``head``, the columns that its rows begin with; ``seeds``; ``split``, a
+function from a seed to a ``Split``; and ``key``, which identifies the data of its
+splits. *Samplers* are a dict from names to a ``Baseline``, or to functions from a seed
+to a sampler. *Learners* are a dict from names to functions from a seed to a classifier.
+If samplers or learners depend on the problem, a function from a problem to a dict
+replaces the dict. A *score* is a function from a fitted classifier, a split and a
+baseline to a dict of numbers. The report contains everything else.
 """
 
 import sys
@@ -20,7 +21,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from . import cache as store
-from .rivals import as_rival
+from .baselines import as_baseline
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,24 @@ class Split:
 
 
 def told(text):
-    """Say how far a run is; tables alone are on standard output."""
+    """Report the progress on standard error; standard output contains tables."""
     print(text, file=sys.stderr, flush=True)
 
 
 def evaluate(
     problems, samplers, learners, score, *, folder, n_jobs=1, log=told, known=False
 ):
-    """Rows of scores, one for each problem, seed, sampler and learner.
+    """Return rows of scores, one for each problem, seed, sampler and learner.
 
-    What is in ``folder`` is not computed again; each row is there once its sampler is
-    done, so that a run can be broken off. ``known`` leaves it at that.
+    Results in ``folder`` are not computed again. Rows are stored as soon as a sampler
+    is finished, so that an interrupted run can continue. With ``known``, only stored
+    results are returned.
     """
     code, start = store.library_code(), perf_counter()
     tasks = (
         delayed(_task)(problem, seed, *plan, score, folder, code, known)
         for problem in problems
-        for plan in [(rivals_of(samplers, problem), _of(learners, problem))]
+        for plan in [(baselines_of(samplers, problem), _of(learners, problem))]
         for seed in problem.seeds
     )
     found = Parallel(n_jobs, return_as="generator")(tasks)
@@ -70,9 +72,9 @@ def evaluate(
     return rows
 
 
-def rivals_of(samplers, problem):
-    """The rivals by name on a problem."""
-    return {name: as_rival(each) for name, each in _of(samplers, problem).items()}
+def baselines_of(samplers, problem):
+    """Return the baselines of a problem by name."""
+    return {name: as_baseline(each) for name, each in _of(samplers, problem).items()}
 
 
 def _of(given, problem):
@@ -80,7 +82,7 @@ def _of(given, problem):
 
 
 def _troubles(rows):
-    """Each way in which a rival failed or warned."""
+    """Return a line for each failure and warning of a baseline."""
     found = {
         f"{row['sampler']}: {row[kind]}"
         for kind in ("failure", "warning")
@@ -90,35 +92,36 @@ def _troubles(rows):
     return sorted(found)
 
 
-def _task(problem, seed, rivals, learners, score, folder, code, known_only):
-    """Rows of one split. One thread: the workers of ``evaluate`` fill the cores."""
+def _task(problem, seed, baselines, learners, score, folder, code, known_only):
+    """Return rows of one split on one thread, because the workers use all cores."""
     # A worker imports the library later than the process that named the files.
     if store.library_code() != code:
         raise RuntimeError("The code of sklearn_pnl changed during the run.")
     path = store.path_of(folder, problem, seed)
     known = store.load(path)
     keys = {
-        (name, learner): store.key_of(name, rival, learner, make)
-        for name, rival in rivals.items()
+        (name, learner): store.key_of(name, baseline, learner, make)
+        for name, baseline in baselines.items()
         for learner, make in learners.items()
-        if rival.applies(make(seed))
+        if baseline.applies(make(seed))
     }
     missing = [pair for pair, key in keys.items() if key not in known]
     if missing and not known_only:
         with threadpool_limits(1):
             split = problem.split(seed)
-            for row in run_split(split, rivals, learners, score, missing):
+            for row in run_split(split, baselines, learners, score, missing):
                 known[keys[row["sampler"], row["learner"]]] = row
                 store.save(path, known)
     found = [known[key] for key in keys.values() if key in known]
     return [{**problem.head, **row} for row in found]
 
 
-def run_split(split, rivals, learners, score, pairs):
-    """A row for each pair of a rival's and a learner's name, those of a rival together.
+def run_split(split, baselines, learners, score, pairs):
+    """Return a row for each pair of a baseline and a learner, grouped by baseline.
 
-    Sampling once, then fitting every learner, gives what an imblearn Pipeline of
-    sampler and learner gives, without drawing the same rows for each learner again.
+    Each learner is fitted on the same sampled rows. An imblearn Pipeline of the sampler
+    and the learner would return the same scores, but would sample for each learner
+    again.
     """
 
     @cache
@@ -126,19 +129,19 @@ def run_split(split, rivals, learners, score, pairs):
         return _attempt(learners[learner](split.seed).fit, split.X, split.y)
 
     for name in dict.fromkeys(name for name, _ in pairs):
-        rival = rivals[name]
-        sample = _attempt(_resample, rival, split)
+        baseline = baselines[name]
+        sample = _attempt(_resample, baseline, split)
         for learner in (learner for other, learner in pairs if other == name):
             fit = sample
-            if not (rival.fits_plainly or sample.failure):
-                adapted = rival.adapted(learners[learner](split.seed), split.seed)
+            if not (baseline.fits_plainly or sample.failure):
+                adapted = baseline.adapted(learners[learner](split.seed), split.seed)
                 fit = _attempt(adapted.fit, *sample.result)
             # A sampler may also fail within the learner that it is part of.
-            inside = rival.calibrated or rival.adapt is not None
+            inside = baseline.calibrated or baseline.adapt is not None
             troubles = [sample, fit] if inside else [sample]
             failure = _joined(trouble.failure for trouble in troubles)
             y_fitted = split.y if sample.failure else sample.result[1]
-            if rival.fits_plainly or failure:
+            if baseline.fits_plainly or failure:
                 fit = plain(learner)
             if fit.failure:
                 raise RuntimeError(f"{learner}, seed {split.seed}: {fit.failure}")
@@ -146,7 +149,7 @@ def run_split(split, rivals, learners, score, pairs):
                 "sampler": name,
                 "learner": learner,
                 "seed": split.seed,
-                **score(fit.result, replace(split, y_fitted=y_fitted), rival),
+                **score(fit.result, replace(split, y_fitted=y_fitted), baseline),
                 "seconds": sample.seconds + fit.seconds,
                 "sampler seconds": sample.seconds,
                 "failure": failure,
@@ -178,11 +181,11 @@ def _attempt(function, *args):
     )
 
 
-def _resample(rival, split):
-    """Rows to fit on: those of the split, and what comes before the learner adds."""
-    if not rival.samples_first:
+def _resample(baseline, split):
+    """Return the rows of the split, or the rows that a sampler returns."""
+    if not baseline.samples_first:
         return split.X, split.y
-    X, y = rival.sampler(split.seed).fit_resample(split.X, split.y)
+    X, y = baseline.sampler(split.seed).fit_resample(split.X, split.y)
     if isinstance(X, np.ndarray) and not np.isfinite(X).all():
         raise ValueError("new rows are not finite")
     return X, y

@@ -21,14 +21,14 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_pnl import Lines, PNLAugmenter, PNLRegressionSampler
 
+from .baselines import seeded
 from .harness import Split, evaluate
 from .imbalance import fresh
 from .imbalance.public import read_arff
-from .rivals import seeded
 from .tables import grouped, report
 
 FOLDER = Path(__file__).parent / "imbalance" / "cache"
-# Of KEEL, a file with a head of attributes; the others are numbers alone.
+# The file of KEEL has a head of attributes; all other files contain only numbers.
 TABLES = {
     "airfoil": "airfoil_self_noise.dat.txt",
     "autoMPG6": "autoMPG6.dat",
@@ -46,7 +46,8 @@ TABLES = {
     "wizmir": "wizmir.dat",
     "yacht": "yacht_hydrodynamics.data.txt",
 }
-# Rows of a table, of which half are fitted on: new rows are for those with few.
+# Rows of a table. Half of the rows are fitted, because new rows are meant for small
+# tables.
 SIZES = (80, 400)
 REPEATS = 2
 LEARNERS = {
@@ -108,7 +109,7 @@ class Problem:
         return joblib.hash((self.X, self.y))
 
     def split(self, seed):
-        """A fold, standardised by its training part."""
+        """Return a fold, standardised by its training part."""
         splitter = RepeatedKFold(n_splits=2, n_repeats=REPEATS, random_state=0)
         train, test = next(islice(splitter.split(self.X), seed, None))
         scaler = StandardScaler().fit(self.X[train])
@@ -133,14 +134,14 @@ def _read(path):
     return pd.read_csv(path, sep=r"\s+", header=None)
 
 
-def score(model, split, rival):
-    """Root mean square error, of the deviation of the training targets."""
+def score(model, split, baseline):
+    """Compute the root mean square error in deviations of the training targets."""
     error = root_mean_squared_error(split.y_test, model.predict(split.X_test))
     return {"RMSE": float(error / split.y.std())}
 
 
 def summarise(rows):
-    """Means over tables of log ratios to no new rows, in percent, with their errors."""
+    """Average log ratios to no new rows over tables, in percent, with errors."""
     errors = {
         key: np.mean([row["RMSE"] for row in folds])
         for key, folds in grouped(rows, "table", "rows", "sampler", "learner").items()
@@ -163,7 +164,7 @@ def summarise(rows):
 
 
 def _told(ratios):
-    """Percents and standard errors of ratios (tables, learners), and tables gained."""
+    """Format ratios (tables, learners) as percents with standard errors and wins."""
     worse = 100 * np.log(ratios)
     means = worse.mean(axis=1)
     told = {}

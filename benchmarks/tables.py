@@ -1,4 +1,4 @@
-"""One table a script: printed as Markdown, and written as CSV beside the others."""
+"""Print one table per script as Markdown, and write it as CSV."""
 
 import argparse
 import csv
@@ -20,7 +20,7 @@ def write_csv(rows, name):
 
 
 def read_csv(name):
-    """Rows of ``results/<name>.csv`` as dicts of strings; none if it is not there."""
+    """Read ``results/<name>.csv`` as dicts of strings; no file gives no rows."""
     path = RESULTS / f"{name}.csv"
     if not path.exists():
         return []
@@ -29,7 +29,7 @@ def read_csv(name):
 
 
 def grouped(rows, *keys):
-    """Lists of rows that agree in some columns, by these."""
+    """Group rows that agree in some columns."""
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(row[key] for key in keys)].append(row)
@@ -37,7 +37,7 @@ def grouped(rows, *keys):
 
 
 def markdown(rows, digits=3):
-    """Dicts with the same keys as a Markdown table; floats to ``digits`` digits."""
+    """Format dicts with the same keys as a Markdown table, with rounded floats."""
     if not rows:
         return ""
     cells = [list(rows[0])]

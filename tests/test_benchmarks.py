@@ -14,6 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.baselines import Baseline, seeded
 from benchmarks.harness import Split, evaluate
 from benchmarks.imbalance import fresh, manifolds, problems, public, ratios, wide
 from benchmarks.imbalance import report as imbalance
@@ -24,7 +25,6 @@ from benchmarks.paper.recipe import authors, base_size, equation, recipe, reshap
 from benchmarks.plausibility.rules import KINDS, violated
 from benchmarks.plausibility.tables import halves, prepared
 from benchmarks.promises import fuzz, real_tables
-from benchmarks.rivals import Rival, seeded
 from benchmarks.small import report as small
 from benchmarks.small.problems import SmallTable
 from benchmarks.tables import read_csv
@@ -58,7 +58,7 @@ SAMPLERS = {"none": None, "ROS": seeded(RandomOverSampler)}
 LEARNERS = {"logistic": lambda seed: LogisticRegression()}
 
 
-def accuracy(model, split, rival):
+def accuracy(model, split, baseline):
     return {"accuracy": model.score(split.X_test, split.y_test)}
 
 
@@ -86,7 +86,7 @@ def test_rows_are_those_of_a_pipeline(tmp_path):
 def test_cached_results_are_not_computed_again(tmp_path):
     first, _ = run(tmp_path)
 
-    def refuse(model, split, rival):
+    def refuse(model, split, baseline):
         raise AssertionError("computed")
 
     assert run(tmp_path, score=refuse)[0] == first
@@ -102,7 +102,7 @@ def test_failing_samplers_are_scored_as_none_and_reported(tmp_path):
         def fit_resample(self, X, y):
             raise ValueError("too few")
 
-    rows, told = run(tmp_path, SAMPLERS | {"fails": Rival(seeded(Fails))})
+    rows, told = run(tmp_path, SAMPLERS | {"fails": Baseline(seeded(Fails))})
     failed = [r for r in rows if r["sampler"] == "fails"]
     plain = [r for r in rows if r["sampler"] == "none"]
     assert [r["accuracy"] for r in failed] == [r["accuracy"] for r in plain]
@@ -111,7 +111,7 @@ def test_failing_samplers_are_scored_as_none_and_reported(tmp_path):
 
 
 def test_a_calibrated_rival_without_a_sampler_calibrates_the_learner(tmp_path):
-    rows, _ = run(tmp_path, {"calibrated": Rival(calibrated=True)})
+    rows, _ = run(tmp_path, {"calibrated": Baseline(calibrated=True)})
     for row in rows:
         split = Halves().split(row["seed"])
         model = CalibratedClassifierCV(LogisticRegression()).fit(split.X, split.y)
@@ -314,12 +314,12 @@ def test_probabilities_are_corrected_for_the_new_ratio():
     p = np.array([0.0, 0.25, 0.5, 1.0])
     split = Split(0, None, y, None, None, y_fitted)
     odds = p[:-1] / (1 - p[:-1]) / 3
-    got = prior_corrected(p, split, Rival())
+    got = prior_corrected(p, split, Baseline())
     np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
     split = Split(0, None, y, None, None, y)
-    np.testing.assert_allclose(prior_corrected(p, split, Rival()), p)
+    np.testing.assert_allclose(prior_corrected(p, split, Baseline()), p)
     odds = p[:-1] / (1 - p[:-1]) / 9
-    got = prior_corrected(p, split, Rival(balanced=True))
+    got = prior_corrected(p, split, Baseline(balanced=True))
     np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
 
 

@@ -22,7 +22,7 @@ SIZES = (0.5, 1.0, 2.0, 3.5)
 
 
 def case(rng, shape, share, size):
-    """Share of missing cells that are estimable, and the worst relative error there."""
+    """Return the share of missing cells that are estimable, and their worst error."""
     functions, poset = ScaledBasis(shape, 2).functions, TensorPoset(shape)
     v = size / np.sqrt(len(functions)) * rng.normal(size=len(functions))
     measure = np.exp(v @ functions).reshape(shape)
@@ -35,7 +35,7 @@ def case(rng, shape, share, size):
 
 
 def main():
-    """Every shape with every share, 100 cases with sizes in turn."""
+    """Test each shape with each share in 100 cases, and cycle through the sizes."""
     rows = []
     for shape in SHAPES:
         for share in SHARES:

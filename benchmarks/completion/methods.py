@@ -23,12 +23,12 @@ ALPHAS = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 CP_RANKS, MASKED_RANKS, TUCKER_RANKS = (2, 4, 8), (2, 4, 8, 16), (2, 4, 8)
 NEIGHBORS = (3, 10)
 # Rounds of filling and fitting, for decompositions without a mask. Multiplicative
-# updates with one often diverge: they are candidates beside these rounds.
+# updates with a mask often diverge, so that both are candidates.
 ROUNDS, STEPS = 20, 10
 
 
 def many_body(tensor, ordered_modes):
-    """Every order from 2, modes in order or not, every ridge."""
+    """Return imputers for each order from 2, with and without ordered modes."""
     orders = range(2, tensor.ndim + 1)
     return [
         partial(_many_body, order=order, ordered_modes=modes, alpha=alpha)
@@ -37,18 +37,18 @@ def many_body(tensor, ordered_modes):
 
 
 def parafac(tensor, ordered_modes):
-    """Non-negative CP of every rank."""
+    """Return non-negative CP decompositions of each rank."""
     masked = [partial(_masked_parafac, rank=rank) for rank in MASKED_RANKS]
     return masked + [partial(_parafac, rank=rank) for rank in CP_RANKS]
 
 
 def tucker(tensor, ordered_modes):
-    """Non-negative Tucker of every rank."""
+    """Return non-negative Tucker decompositions of each rank."""
     return [partial(_tucker, rank=rank) for rank in TUCKER_RANKS]
 
 
 def knn(tensor, ordered_modes):
-    """Near rows of every unfolding."""
+    """Return imputers by nearest rows of each unfolding."""
     return [
         partial(_unfolded, imputer=KNNImputer(n_neighbors=k, keep_empty_features=True,
                                               weights="distance"), axes=axes)
@@ -57,7 +57,7 @@ def knn(tensor, ordered_modes):
 
 
 def iterative(tensor, ordered_modes):
-    """Regressions of a level on the others, for every mode."""
+    """Return regressions of each level on the other levels, for each mode."""
     imputer = IterativeImputer(
         min_value=0, max_iter=10, random_state=0, keep_empty_features=True
     )
@@ -111,7 +111,7 @@ def _tucker(given, rank):
 
 
 def _in_rounds(given, fit):
-    """Expectation and maximisation: each fit starts from the last, and fills."""
+    """Alternate between fits and filling, where a fit starts from the last fit."""
     missing, init = np.isnan(given), "svd"
     filled = np.where(missing, np.nanmean(given), given)
     for _ in range(ROUNDS):
@@ -121,7 +121,7 @@ def _in_rounds(given, fit):
 
 
 def _unfoldings(d):
-    """Axes in the order that they are unfolded in, and how many count rows."""
+    """Yield orders of the axes, and how many axes of an unfolding count rows."""
     for k in range(d):
         others = [j for j in range(d) if j != k]
         yield (k, *others), 1

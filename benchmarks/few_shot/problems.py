@@ -32,10 +32,10 @@ class Problem:
     n_test: int = 0
 
     def draw(self, shots, seed):
-        """``shots`` training rows a class, and the test rows.
+        """Draw ``shots`` training rows per class, and the test rows.
 
-        The smaller draw of a seed is part of the larger, so that the numbers of
-        shots are compared on the same rows too.
+        For the same seed, a smaller set of shots is part of a larger set, so that
+        numbers of shots are compared on the same rows.
         """
         rng = np.random.default_rng(seed)
         order = [rng.permutation(rows) for rows in _members(self.y)]
@@ -78,7 +78,7 @@ def mnist():
 
 
 def cifar10():
-    """Means of 4 x 4 pixels: these learners see no more in the single ones."""
+    """Average 4 x 4 pixels, because the learners gain nothing from single pixels."""
     data = load("cifar10")
     pooled = [_pool(data[name] / 255) for name in ("X_train", "X_test")]
     return _with_test(pooled[0], data["y_train"], pooled[1], data["y_test"])
@@ -110,7 +110,7 @@ PROBLEMS = {f.__name__: f for f in (mnist, cifar10, digits, fsdd, sonar)}
 
 @lru_cache(maxsize=1)
 def make(name):
-    """The problem; one is kept, since the runs of a problem follow each other."""
+    """Make a problem, and cache the last one, because its runs are consecutive."""
     return PROBLEMS[name]()
 
 
@@ -120,7 +120,7 @@ def _with_test(X, y, X_test, y_test, axes=(0, 1)):
 
 
 def _balanced(y, n):
-    """``n`` rows of each class, the same ones every time."""
+    """Return positions of ``n`` random rows of each class, always the same ones."""
     rng = np.random.default_rng(0)
     return np.sort(
         np.concatenate([rng.choice(rows, n, replace=False) for rows in _members(y)])
@@ -142,9 +142,10 @@ def _pool(images):
 
 
 def _spectra(clips):
-    """Cube roots of the power in 32 mel bands by 16 frames, a clip's largest one 1.
+    """Compute cube roots of the power in 32 mel bands by 16 frames, scaled per clip.
 
-    The root is the usual law of loudness, and unlike decibels it needs no floor.
+    The largest value of a clip is 1. The cube root is the usual law of loudness, and
+    unlike decibels it needs no floor.
     """
     n_bands, n_frames = SHAPE_FSDD
     hop = clips.shape[1] // n_frames
@@ -155,7 +156,7 @@ def _spectra(clips):
 
 
 def _mel(frequencies, n_bands):
-    """Triangles at equal steps of the mel scale, a row each."""
+    """Return triangles at equal steps of the mel scale, one per row."""
     top = np.log1p(frequencies[-1] / 700)
     edges = 700 * np.expm1(np.linspace(0, top, n_bands + 2))[:, None]
     rising = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])

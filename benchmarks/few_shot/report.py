@@ -13,13 +13,13 @@ MARKS = {"none": {1: "+", -1: "-"}, "SMOTE": {1: "^", -1: "v"}}
 
 
 def summarise(records):
-    """A dict for each problem, shots, learner and sampler, over the draws."""
+    """Return a dict for each problem, shots, learner and sampler, over the draws."""
     groups = grouped(records, "problem", "shots", "learner", "sampler")
     return [_row(groups, key) for key in groups]
 
 
 def table(rows, score):
-    """One row a problem, learner and shots, a column a sampler; counts at the end."""
+    """Return a row per problem, learner and shots, a column per sampler, and counts."""
     samplers = list(dict.fromkeys(row["sampler"] for row in rows))
     lines, counts = {}, {name: defaultdict(Counter) for name in REFERENCES}
     for row in sorted(rows, key=lambda row: (row["problem"], row["learner"])):
@@ -39,7 +39,7 @@ def table(rows, score):
 
 
 def _footer(counts, samplers):
-    """How often a sampler was flagged better and worse, of how many settings."""
+    """Count the settings in which a sampler is flagged better or worse."""
     return [
         {"problem": f"better / worse than {name}", "learner": None, "shots": None}
         | {
@@ -73,7 +73,7 @@ def _row(groups, key):
 
 
 def _values(draws, score):
-    """In the order of the draws, so that a difference is paired."""
+    """Sort values by draw, so that differences are paired."""
     values = [draw[score] for draw in sorted(draws, key=lambda draw: draw["seed"])]
     return None if None in values else np.array(values)
 
@@ -86,7 +86,7 @@ def _mean(values):
 
 
 def _flag(mean, error, sign):
-    """1 better, -1 worse, 0 within two standard errors of the paired difference."""
+    """Return 1 or -1 if the paired difference exceeds two standard errors, else 0."""
     if mean is None:
         return None
     return int(np.sign(mean) * sign) if abs(mean) > 2 * error else 0

@@ -1,4 +1,5 @@
-"""Run what the cache lacks, then print the table.
+"""Run the problems that the cache lacks, then print the table.
+
 
 python -m benchmarks.few_shot.run --n-jobs 2
 """
@@ -11,7 +12,7 @@ from ..tables import markdown, write_csv
 from .learners import LEARNERS
 from .problems import PROBLEMS, FewRows
 from .report import SCORES, summarise, table
-from .samplers import rivals
+from .samplers import baselines
 from .scores import score
 
 FOLDER = Path(__file__).parent / "cache"
@@ -29,7 +30,7 @@ def main():
         for shots in options.shots
     ]
     records = evaluate(
-        chosen, rivals, LEARNERS, score, folder=FOLDER, n_jobs=options.n_jobs
+        chosen, baselines, LEARNERS, score, folder=FOLDER, n_jobs=options.n_jobs
     )
     rows = summarise(records)
     print(markdown(table(rows, options.score)))

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
 
-from ..rivals import Rival, seeded
+from ..baselines import Baseline, seeded
 from .problems import make
 
 FACTOR, LEAST = 5, 50  # Rows of a class afterwards: 5 times as many, at least 50.
@@ -46,12 +46,13 @@ class ShiftSampler(BaseEstimator):
         return array.ravel()
 
 
-def rivals(few):
-    """By name, all with the same number of rows to reach."""
+def baselines(few):
+    """Return the samplers by name; all of them add the same number of rows."""
     problem, shots = make(few.name), few.shots
     wanted = max(FACTOR * shots, LEAST)
     counts = {int(label): wanted for label in np.unique(problem.y)}
-    # No scaling by feature: a band or pixel is a mass beside its neighbours.
+    # Features are not scaled, because a band or pixel is a mass relative to its
+    # neighbours.
     as_array = {
         "embedding": None,
         "reshaper": PrimeFactorReshaper(input_shape=problem.shape),
@@ -69,17 +70,17 @@ def rivals(few):
         kinds["shift"] = ShiftSampler, place
     adapt = scale_penalty(shots / wanted)
     adding = {
-        name: Rival(seeded(kind, sampling_strategy=counts, **kw), adapt)
+        name: Baseline(seeded(kind, sampling_strategy=counts, **kw), adapt)
         for name, (kind, kw) in kinds.items()
     }
     return {"none": None} | adding
 
 
 def scale_penalty(share):
-    """``share`` is the part of the rows that is original.
+    """Multiply C by ``share``, the part of the rows that is original.
 
-    The penalty of logistic regression counts for less with every row added, so C is
-    scaled back: else more rows would change the model even if they were copies.
+    Each added row reduces the relative weight of the penalty of logistic regression.
+    Without the scaling, more rows would change the model even if they were copies.
     """
 
     def adapt(learner, seed):

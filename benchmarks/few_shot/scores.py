@@ -7,8 +7,8 @@ from sklearn.metrics import accuracy_score, log_loss
 FLOOR = 0.005
 
 
-def score(learner, split, rival):
-    """Accuracy and log loss; no log loss for probabilities that are 0 or 1."""
+def score(learner, split, baseline):
+    """Compute accuracy and log loss, which is empty for probabilities of 0 or 1."""
     y, probabilities = split.y_test, learner.predict_proba(split.X_test)
     labels = learner.classes_[probabilities.argmax(axis=1)]
     loss = None

@@ -102,7 +102,7 @@ METHODS = {
     "network (mostlyai-engine)": by_argn,
     "CTGAN (SDV)": by_sdv("CTGANSynthesizer"),
 }
-# The packages that methods require in addition to those of this package.
+# The packages that methods require in addition to the dependencies of this package.
 PACKAGES = {
     "CART (py-synthpop)": "py-synthpop",
     "Gaussian copula (SDV)": "sdv",

@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..plausibility.rules import KINDS, violated
 
-# Kinds of rules about the form of numbers, not about what the numbers mean.
+# Kinds of rules about the format of numbers, not about their meaning.
 FORM = ("resolution", "number of decimals")
 POSITIVE = "yes"
 # Rows of each kind for the forest that tells new rows from held-out rows.

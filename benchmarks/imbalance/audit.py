@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.tables import markdown, write_csv
 
 from .problems import SETS, load_tables
-from .samplers import RIVALS
+from .samplers import BASELINES
 
-# Of ROS the new rows are real ones: what it is charged with, real rows are.
+# New rows of ROS are copies, so that its figures are those of real rows.
 SAMPLERS = ("ROS", "ROS 0.3", "SMOTE", "PNL", "PNL (paper)")
 SPLITS, QUERIES = 5, 500
 
@@ -38,11 +38,12 @@ VALUES = {
 
 
 def audit_table(table, name):
-    """What the audit says of a sampler on a table, as a flat row.
+    """Audit the new rows of a sampler on a table, as a flat row.
 
-    er: share of new rows nearest to a real row of the majority; naive, with the rows
-    that they were drawn from among the real ones, and split, with others alone. Gains
-    and deltas are those of logistic regression on a quarter of the rows.
+    ``er`` is the share of new rows whose nearest real row is in the majority class:
+    ``naive`` compares with all real rows, including the parents, and ``split`` with
+    rows that are not parents. Gains and deltas are those of logistic regression on a
+    quarter of the rows.
     """
     from resample_audit import audit
 
@@ -53,7 +54,7 @@ def audit_table(table, name):
         found = audit(
             X,
             table.y,
-            partial(RIVALS[name].sampler, 0),
+            partial(BASELINES[name].sampler, 0),
             n_splits=SPLITS,
             n_query=QUERIES,
         )
@@ -64,7 +65,7 @@ def audit_table(table, name):
 
 
 def summarise(rows):
-    """Means over the tables on which no sampler failed."""
+    """Average over the tables on which no sampler failed."""
     failed = {row["table"] for row in rows if row["failure"]}
     return [
         {"sampler": name, "failures": sum(bool(row["failure"]) for row in chosen)}

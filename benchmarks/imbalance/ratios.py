@@ -57,7 +57,7 @@ def over_families(gains, families):
 
 
 def shown(gains, families):
-    """Format the mean gain, and p over tables and over families if these differ."""
+    """Format the mean gain, and p over tables and over families if they differ."""
     tests = dict.fromkeys(
         [report.p_value(gains), report.p_value(over_families(gains, families))]
     )

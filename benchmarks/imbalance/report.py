@@ -24,7 +24,7 @@ SHORT = {
 
 
 def summarise(rows):
-    """Means over the folds: one row for each table, rival and learner."""
+    """Average over the folds: one row for each table, baseline and learner."""
     return [_summary(group) for group in grouped(rows, "table", "sampler", "learner")
             .values()]  # fmt: skip
 
@@ -42,9 +42,10 @@ def _summary(rows):
 
 
 def scores(rows):
-    """Arrays over tables by sampler, learner and metric; and the family of each table.
+    """Return arrays over tables by sampler, learner and metric, and the families.
 
-    The mean of learners is there for samplers that go with all of them.
+    The mean over learners is included for samplers that were combined with each
+    learner.
     """
     families = {row["table"]: row["family"] for row in rows}
     learners = list(dict.fromkeys(row["learner"] for row in rows))
@@ -70,10 +71,11 @@ def scores(rows):
 
 
 def differences(rows, reference=REFERENCE, learners=None, samplers=None):
-    """A row a sampler and learner: 1000 times its difference, p, and tables ahead.
+    """Return a row per sampler and learner: 1000 times its difference, p, and wins.
 
-    Above 0 the sampler is better than the reference, for every metric. A first p is
-    over tables, a second over means of families, since tables of a family share rows.
+    A positive difference means that the sampler is better than the reference, for each
+    metric. The first p is over tables. The second p is over means of families, because
+    tables of a family share rows.
     """
     found, families = scores(rows)
     samplers = samplers or dict.fromkeys(key[0] for key in found)
@@ -101,7 +103,7 @@ def differences(rows, reference=REFERENCE, learners=None, samplers=None):
 
 
 def shown(gain, families):
-    """The mean of a gain, p of Wilcoxon's test twice, and tables ahead."""
+    """Format the mean gain, two p-values of Wilcoxon's test, and the number of wins."""
     names = dict.fromkeys(families)
     of_families = np.array([gain[families == name].mean() for name in names])
     tests = dict.fromkeys([p_value(gain), p_value(of_families)])
@@ -115,7 +117,7 @@ def p_value(gain):
 
 
 def means(rows):
-    """A row a sampler: means over tables and learners of all scores, and failures."""
+    """Return a row per sampler: means of all scores over tables and learners."""
     found, _ = scores(rows)
     lines = []
     for sampler in dict.fromkeys(key[0] for key in found):
@@ -133,7 +135,7 @@ def means(rows):
                 "seconds to sample": float(
                     np.mean([float(row["sampler seconds"]) for row in own])
                 ),
-                # Of all learners, each of which counts what a sampler failed.
+                # Failures are counted once for each learner.
                 "failed folds": max(int(row["failures"]) for row in own),
             }
         )

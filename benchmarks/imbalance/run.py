@@ -14,7 +14,7 @@ from ..harness import evaluate
 from . import report
 from .learners import FOR_RAW_ROWS, LEARNERS
 from .problems import SETS, load_tables
-from .samplers import RIVALS
+from .samplers import BASELINES
 from .scores import of_model
 
 FOLDER = Path(__file__).parent / "cache"
@@ -28,7 +28,7 @@ def main():
         tables = [table for table in tables if table.name in options.only]
     rows = evaluate(
         tables,
-        chosen(options.samplers, RIVALS),
+        chosen(options.samplers, BASELINES),
         chosen(options.learners, FOR_RAW_ROWS if options.raw else LEARNERS),
         of_model,
         folder=FOLDER,
@@ -57,7 +57,7 @@ def _options():
 
 
 def chosen(names, known):
-    """The named ones of a dict, all where none is named."""
+    """Select entries of a dict by name, or all entries without names."""
     unknown = [name for name in names or () if name not in known]
     if unknown:
         sys.exit(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}")

@@ -18,26 +18,26 @@ DIRECTIONS = {
 }
 
 
-def of_model(model, split, rival):
-    """All scores of a fitted learner on a split."""
+def of_model(model, split, baseline):
+    """Compute all scores of a fitted learner on a split."""
     y, probability = split.y_test, model.predict_proba(split.X_test)[:, 1]
     decided = model.predict(split.X_test)
-    if rival.threshold:
+    if baseline.threshold:
         decided = probability >= split.y.mean()
     values = (
         average_precision_score(y, probability),
         roc_auc_score(y, probability),
         balanced_accuracy_score(y, decided),
         brier_score_loss(y, probability),
-        brier_score_loss(y, prior_corrected(probability, split, rival)),
+        brier_score_loss(y, prior_corrected(probability, split, baseline)),
     )
     return dict(zip(DIRECTIONS, map(float, values), strict=True))
 
 
-def prior_corrected(probability, split, rival):
-    """Probabilities times the ratio of the prior odds to those of the fitted rows."""
+def prior_corrected(probability, split, baseline):
+    """Multiply probabilities by the ratio of the prior odds to the fitted odds."""
     before, after = np.mean(split.y), np.mean(split.y_fitted)
-    if rival.balanced:
+    if baseline.balanced:
         after = 0.5
     minority = probability * before / after
     # A probability may be above 1 by rounding.

@@ -16,8 +16,8 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from benchmarks.tables import write_csv
 from sklearn_pnl import PNLSampler
 
+from ..baselines import Baseline, seeded
 from ..harness import evaluate
-from ..rivals import Rival, seeded
 from . import report
 from .learners import LEARNERS
 from .problems import load_tables
@@ -29,58 +29,58 @@ SHARES = {"1/5": 1 / 5, "1/3": 1 / 3, "1/2": 1 / 2, "1": 1}
 
 
 def at_least(share, y):
-    """A ``sampling_strategy``: so large a share, or what is there where it is more."""
+    """Return a ``sampling_strategy`` with a share, or the existing share if larger."""
     labels, counts = np.unique(y, return_counts=True)
     rare, most = counts.argmin(), counts.max()
     return {labels[rare]: max(int(counts[rare]), round(share * most))}
 
 
 def with_share(kind, share):
-    """Over-sampling to a share, with nothing else set."""
-    return Rival(seeded(kind, sampling_strategy=partial(at_least, share)))
+    """Over-sample to a share, with all other parameters at their defaults."""
+    return Baseline(seeded(kind, sampling_strategy=partial(at_least, share)))
 
 
 def bagged(learner, seed, **params):
-    """Ten models, each behind its own new rows at a full balance."""
+    """Build ten models, each with its own new rows at a full balance."""
     return BalancedBaggingClassifier(
         tenth(learner), sampler=PNLSampler(), random_state=seed, **params
     )
 
 
 def bagged_without(learner, seed):
-    """Ten models of bootstrap samples, without new rows."""
+    """Build ten models of bootstrap samples, without new rows."""
     return BaggingClassifier(tenth(learner), random_state=seed)
 
 
 def tenth(learner):
-    """A forest of a tenth of the trees: ten have as many. Others as they are."""
+    """Give a forest a tenth of its trees, and leave other learners unchanged."""
     if isinstance(learner, RandomForestClassifier):
         return clone(learner).set_params(n_estimators=learner.n_estimators // 10)
     return learner
 
 
 SINGLE = {
-    "none": Rival(),
-    "threshold": Rival(threshold=True),
+    "none": Baseline(),
+    "threshold": Baseline(threshold=True),
     **{f"PNL {name}": with_share(PNLSampler, share) for name, share in SHARES.items()},
     **{f"SMOTE {name}": with_share(SMOTE, share) for name, share in SHARES.items()},
-    "PNL 1, k=10": Rival(seeded(PNLSampler, k_neighbors=10)),
+    "PNL 1, k=10": Baseline(seeded(PNLSampler, k_neighbors=10)),
 }
 BAGGED = {
-    "bagging, PNL": Rival(adapt=bagged, balanced=True),
-    "ten draws, PNL": Rival(adapt=partial(bagged, bootstrap=False), balanced=True),
-    "bagging": Rival(adapt=bagged_without),
+    "bagging, PNL": Baseline(adapt=bagged, balanced=True),
+    "ten draws, PNL": Baseline(adapt=partial(bagged, bootstrap=False), balanced=True),
+    "bagging": Baseline(adapt=bagged_without),
 }
-RIVALS = SINGLE | BAGGED
+BASELINES = SINGLE | BAGGED
 
 
-def run(tables, rivals, seeds, folds, n_jobs):
-    """Rows of scores, a seed after the other: what is there is of all tables."""
+def run(tables, baselines, seeds, folds, n_jobs):
+    """Return rows of scores, one seed after the other for all tables."""
     rows = []
     for seed in seeds:
         rows += evaluate(
             [replace(table, draws=(seed,), folds=folds) for table in tables],
-            rivals,
+            baselines,
             LEARNERS,
             of_model,
             folder=FOLDER,
@@ -99,10 +99,10 @@ def main():
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
     tables, rows = load_tables(options.tables), []
-    rivals = chosen(options.samplers, RIVALS)
+    baselines = chosen(options.samplers, BASELINES)
     # What takes longest comes last.
     for kinds in (SINGLE, BAGGED):
-        part = {name: rivals[name] for name in kinds if name in rivals}
+        part = {name: baselines[name] for name in kinds if name in baselines}
         if part:
             rows += run(tables, part, options.seeds, options.folds, options.n_jobs)
     write_csv(report.summarise(rows), f"imbalance-{options.name}")

@@ -1,1 +1,1 @@
-"""Tables of numbers and categories: PNLSampler beside SMOTE-NC."""
+"""Compare PNLSampler with SMOTE-NC on tables of numbers and categories."""

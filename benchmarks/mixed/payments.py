@@ -1,4 +1,4 @@
-"""Boosting on a made frame of card payments, behind several ways to balance it.
+"""Compare ways to balance a made frame of card payments, followed by boosting.
 
 ``python -m benchmarks.mixed.payments``: numbers, categories, a date, counts, cents, and
 a tenth of the cells missing; one row in a hundred is a fraud.
@@ -28,7 +28,7 @@ WORDS = ["shop", "country"]
 
 
 def payments(seed, n):
-    """A frame, and which of its rows are frauds: one in a hundred."""
+    """Make a frame, and a mask of the frauds: one row in a hundred."""
     rng = np.random.default_rng(seed)
     fraud = np.zeros(n, int)
     fraud[rng.choice(n, n // 100, replace=False)] = 1
@@ -56,7 +56,7 @@ def payments(seed, n):
 
 
 def as_numbers(X):
-    """The same with dates as days, and a word for missing categories."""
+    """Convert dates to days, and missing categories to a string."""
     X = X.copy()
     X["day"] = (X["day"] - pd.Timestamp("2026-01-01")).dt.days.astype(float)
     X[WORDS] = X[WORDS].astype(object).where(X[WORDS].notna(), "none")
@@ -64,7 +64,7 @@ def as_numbers(X):
 
 
 def imputed(X):
-    """Medians for missing numbers."""
+    """Replace missing numbers by medians."""
     X = as_numbers(X)
     X[NUMBERS] = SimpleImputer(strategy="median").fit_transform(X[NUMBERS])
     return X
@@ -79,11 +79,11 @@ def pnl(seed, **params):
 
 
 def pnl_with_atoms(seed):
-    """Rounded decimals, and values that many rows share, are kept."""
+    """Preserve rounded decimals, and values that many rows share."""
     return pnl(seed, value_support="auto")
 
 
-# A sampler, and what is done before it; `as_numbers` comes last where nothing did.
+# A sampler and the step before it; `as_numbers` comes last if no earlier step converts.
 WAYS = {
     "no new rows": (None, None),
     "no new rows, imputed": (None, imputed),
@@ -95,7 +95,7 @@ WAYS = {
 
 
 def score(seed, way, n):
-    """Boosting behind one of the ways, fitted on n rows and scored on 20,000."""
+    """Score boosting after one of the ways, fitted on n rows and scored on 20,000."""
     train, y_train = payments(seed, n)
     test, y_test = payments(seed + 1_000, 20_000)
     make, before = WAYS[way]

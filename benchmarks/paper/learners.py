@@ -6,17 +6,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-# Rows are standardised by one mean and deviation over these axes.
+# Rows are standardised by one mean and one deviation over the axes.
 AXES = {"MLP": (0,), "CNN": (0, 1, 2), "M5": (0, 1)}
 PREDICTED = 1000  # At once.
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator):
-    """A network trained by SGD with momentum, the rate cut to a tenth twice.
+    """A network trained by SGD with momentum, whose rate is cut to a tenth twice.
 
-    ``mixing`` trains on mixtures of two rows of a batch and of their labels, by a share
-    from a Beta(``alpha``, ``alpha``) distribution: of the rows themselves ("input"), or
-    of what a random stage of the network is given ("manifold"). ``damping`` times the
+    ``mixing`` trains on mixtures of two rows of a batch and of their labels, with a
+    share from a Beta(``alpha``, ``alpha``) distribution: mixtures of the rows
+    ("input"), or of the inputs of a random layer ("manifold"). ``damping`` times the
     range of the table is added to each deviation that rows are divided by.
     """
 
@@ -116,7 +116,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _tensor(self, X):
-        """Standardised rows, laid out as the network wants them."""
+        """Standardise rows, and reshape them to the input of the network."""
         rows = torch.from_numpy(np.float32((X - self._mean) / self._scale))
         if self.network == "CNN":
             rows = rows.permute(0, 3, 1, 2)
@@ -125,13 +125,13 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
 
 def mlp(shape, width, n_classes):
-    """Two layers."""
+    """Build a network with two layers."""
     first = nn.Sequential(nn.Linear(shape[0], width), nn.ReLU())
     return nn.Sequential(first, nn.Linear(width, n_classes))
 
 
 def cnn(shape, width, n_classes):
-    """Three convolutions of width, 2 and 4 times width channels, halved each time."""
+    """Build three convolutions with 1, 2 and 4 times ``width`` channels."""
     stages, channels = [], shape[0]
     for wanted in (width, 2 * width, 4 * width):
         convolution = nn.Conv2d(channels, wanted, 3, padding=1, bias=False)
@@ -142,9 +142,9 @@ def cnn(shape, width, n_classes):
 
 
 def m5(shape, width, n_classes):
-    """Four convolutions along time as in M5, the first over 80 samples.
+    """Build four convolutions along time as in M5, the first over 80 samples.
 
-    Its stride makes about 500 steps of a clip, at any length.
+    The stride reduces a clip of any length to about 500 steps.
     """
     stages, channels = [], 1
     for i, wanted in enumerate((width, width, 2 * width, 4 * width)):
@@ -161,7 +161,7 @@ WIDTHS = {"MLP": 128, "CNN": 16, "M5": 16}
 
 
 def learners(experiment):
-    """The network of an experiment, by its name."""
+    """Return the network of an experiment by its name."""
     name = experiment.network
     fixed = {"width": WIDTHS[name], "epochs": experiment.epochs}
     return {

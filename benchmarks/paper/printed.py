@@ -17,7 +17,7 @@ _TABLE_1 = {
     "mixup": "96.45 .23 86.60 .49 81.85 .61 89.29 4.97 96.55 .68 57.76 1.67",
     "manifold mixup": "97.52 .30 88.02 .39 83.06 .54 91.19 5.06 96.44 .53 58.70 1.74",
 }
-# Of MNIST, CIFAR-10 and Speech Commands, each at the four sizes.
+# Results for MNIST, CIFAR-10 and Speech Commands, each at four sizes.
 _TABLES_4_TO_6 = {
     "none": "98.14 98.08 98.10 98.12 89.06 89.32 88.63 88.83 83.68 83.26 84.72 84.16",
     "STD": "92.08 92.00 92.02 92.16 90.42 92.00 90.60 90.92 84.34 83.84 84.98 84.25",
@@ -29,7 +29,7 @@ SIZES = (0.25, 0.5, 0.75, 1.0)
 
 
 def table_1():
-    """(accuracy, spread) by data set and sampler."""
+    """Return (accuracy, spread) by data set and sampler."""
     found = {}
     for sampler, text in _TABLE_1.items():
         values = [float(value) for value in text.split()]
@@ -39,7 +39,7 @@ def table_1():
 
 
 def tables_4_to_6():
-    """Accuracy by data set, size and sampler."""
+    """Return the accuracy by data set, size and sampler."""
     cells = [(name, size) for name in DATA_SETS[:3] for size in SIZES]
     return {
         (*cell, sampler): float(value)

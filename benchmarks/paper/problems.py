@@ -17,12 +17,12 @@ SIZES = (0.25, 0.5, 0.75, 1.0)  # In tables 4 to 6.
 
 @dataclass(frozen=True)
 class Experiment:
-    """A data set, the paper's geometry on it, and what the learner is given.
+    """A data set, the geometry of the paper for it, and the input of the learner.
 
-    ``tensor`` is the shape of a row for the method, its base the interactions up to
-    ``order``, and the local sub-manifold those beyond ``local_order``; new rows come
-    from the ``k`` nearest. ``n_train`` rows are drawn, all if None; ``steps`` are of
-    the autoencoder.
+    ``tensor`` is the shape of a row for the method. The base contains the interactions
+    up to ``order``, and the local submanifold the interactions beyond ``local_order``.
+    New rows are decoded from the ``k`` nearest rows. ``n_train`` rows are drawn, or all
+    rows for None. ``steps`` are the steps of the autoencoder.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Experiment:
         return replace(self, share=share)
 
     def split(self, seed):
-        """Train and test rows: the data's own split, or one by speaker or at random."""
+        """Split rows as the data set does, by speaker, or at random."""
         X, y, rest = _read(self.name)
         if isinstance(rest, tuple):
             train, (X_test, y_test) = np.arange(len(y)), rest
@@ -87,13 +87,13 @@ SIZED = ("mnist", "speech", "cifar10")
 
 
 def experiments():
-    """Those of table 1, then those of tables 4 to 6."""
+    """Return the experiments of table 1, then the experiments of tables 4 to 6."""
     sized = [DATA_SETS[name].of_size(share) for name in SIZED for share in SIZES]
     return [*DATA_SETS.values(), *sized]
 
 
 def quick(experiment):
-    """The same in seconds: few rows, few epochs, one split."""
+    """Return the same experiments with few rows, few epochs and one split."""
     most = {"mnist": 2000, "cifar10": 300, "speech": 270, "speech uncut": 180}
     few = most.get(experiment.name, 600)
     return replace(experiment, n_seeds=1, epochs=3, steps=50, n_train=few, n_test=500)
@@ -101,7 +101,7 @@ def quick(experiment):
 
 @lru_cache(maxsize=1)
 def _read(name):
-    """Rows, labels, and the test rows or the speakers or None; one set is kept."""
+    """Read rows, labels, and the test rows or speakers; the last data set is cached."""
     if name in ("mnist", "cifar10"):
         data = load(name)
         X, X_test = (np.float32(data[x]) / 255 for x in ("X_train", "X_test"))
@@ -118,14 +118,14 @@ def _read(name):
 
 
 def _parts(y, speakers, seed):
-    """Training and test rows, 80 to 20: at random, or with no voice on both sides."""
+    """Split rows 80 to 20, at random or with the voices on one side only."""
     kind = StratifiedShuffleSplit if speakers is None else GroupShuffleSplit
     splitter = kind(1, test_size=0.2, random_state=seed)
     return next(splitter.split(y, y, speakers))
 
 
 def _some(rows, y, n, seed):
-    """``n`` of the rows, with the shares that the classes have."""
+    """Draw ``n`` rows with the shares of the classes."""
     if n is None or n >= len(rows):
         return rows
     if np.bincount(y[rows])[np.unique(y[rows])].min() < 2:

@@ -6,13 +6,13 @@ from sklearn_pnl import Codes, PrimeFactorReshaper
 from sklearn_pnl.encoding import MixtureManifold, ThetaManifold
 from sklearn_pnl.geometry import TensorPoset, order_mask
 
-# Where the authors' program stops with their learning rate for tables (0.05), for each
-# number of neighbours.
+# The point at which the authors' program stops with its learning rate for tables
+# (0.05), for each number of neighbours.
 STEPS = {2: 0.95, 5: 0.87, 10: 0.64}
 
 
 def recipe(experiment):
-    """The paper's geometry on this data set, in the recipe of all benchmarks."""
+    """Return the geometry of the paper for a data set, for all benchmarks."""
     method = Codes.paper(
         experiment.order,
         reshaper=reshaper(experiment),
@@ -22,7 +22,7 @@ def recipe(experiment):
 
 
 def equation(experiment):
-    """The same with the local sub-manifold that the paper's text has."""
+    """Return the recipe with the local submanifold of the paper's text."""
     found = recipe(experiment)
     local = ThetaManifold(order=experiment.local_order)
     found["method"].set_params(local_manifold=local)
@@ -30,7 +30,7 @@ def equation(experiment):
 
 
 def authors(experiment):
-    """The same with the scaling and the step of the authors' notebooks for tables."""
+    """Return the recipe with the scaling and the step of the authors' notebooks."""
     found = recipe(experiment)
     found["method"].set_params(
         embedding="minmax-table", local_manifold=MixtureManifold(STEPS[experiment.k])
@@ -39,25 +39,25 @@ def authors(experiment):
 
 
 def defaults(experiment):
-    """All defaults; pixels, which are no features with ranges, stay as they are."""
+    """Return the defaults; pixels are not scaled, because they are no features."""
     return {"method": Codes(embedding=None)} if experiment.kind == "image" else {}
 
 
 def reshaper(experiment):
-    """Makes the paper's tensors of rows; 11 features are padded with a zero."""
+    """Reshape rows to the tensors of the paper; 11 features are padded with a zero."""
     rising = "descending" if experiment.name == "mnist" else "ascending"
     return PrimeFactorReshaper(factor_order=rising)
 
 
 def embedding(experiment):
-    """Pixels as they are, sound from [-1, 1] to [0, 1], features by their range."""
+    """Embed pixels unchanged, sound from [-1, 1] to [0, 1], and features by range."""
     if experiment.kind == "audio":
         return FunctionTransformer(_raised, inverse_func=_lowered, check_inverse=False)
     return None if experiment.kind == "image" else "minmax"
 
 
 def base_size(experiment):
-    """Elements of the base, the bottom too."""
+    """Count the elements of the base, including the bottom."""
     return int(order_mask(TensorPoset(experiment.tensor), experiment.order).sum()) + 1
 
 

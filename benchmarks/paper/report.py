@@ -1,6 +1,6 @@
-"""From runs to the tables of the page, beside what the paper prints.
+"""Compute the tables of the page from the runs, next to the printed values.
 
-``python docs/fill.py`` writes the tables anew into the pages.
+``python docs/fill.py`` writes the tables into the pages.
 """
 
 from collections import defaultdict
@@ -36,13 +36,13 @@ MEANS = ("balanced accuracy", "log loss", "seconds", "sampler seconds")
 
 
 def write(rows, made_with):
-    """Write the runs, what they come to, and the tables."""
+    """Write the runs, their summary, and the tables."""
     write_csv(rows, "paper-runs")
     write_csv([row | made_with for row in summarise(rows)], "paper")
 
 
 def summarise(rows):
-    """A row a problem, size and sampler: accuracy in percent and its differences."""
+    """Return a row per problem, size and sampler: accuracy in percent, differences."""
     groups = defaultdict(dict)
     for row in rows:
         groups[row["problem"], float(row["size"]), row["sampler"]][row["seed"]] = row
@@ -79,11 +79,11 @@ def _column(runs, name):
 
 
 def _difference(name, runs, others, problem):
-    """Mean of the paired differences, its standard error, and their deviation.
+    """Return the mean paired difference, its standard error, and the deviation.
 
-    Splits are not independent where each draws its training rows from the same rows.
-    There the variance of a split is counted by test rows over training rows more
-    (Nadeau and Bengio, 2003).
+    If splits draw training rows from the same rows, they are not independent. Then the
+    variance of a split is increased by the ratio of test rows to training rows (Nadeau
+    and Bengio, 2003).
     """
     seeds = [seed for seed in runs if seed in others]
     gains = 100 * np.array(
@@ -102,7 +102,7 @@ def _difference(name, runs, others, problem):
 
 
 def tables():
-    """Markdown of each table, by its name."""
+    """Return the Markdown of each table by name."""
     found = {
         (row["problem"], float(row["size"]), row["sampler"]): row
         for row in read_csv("paper")
@@ -110,14 +110,14 @@ def tables():
     return {
         "paper-table-1": _grid(found),
         "paper-table-1-lines": _lines(found),
-        "paper-rivals": _rivals(found),
+        "paper-baselines": _baselines(found),
         "paper-other-scores": _other_scores(found),
         "paper-sizes": _sizes(found),
     }
 
 
 def _grid(found):
-    """A sampler a line, a data set a column: accuracy and deviation."""
+    """Return a line per sampler and a column per data set: accuracy and deviation."""
     shown = _narrow(found)
     body = []
     for sampler in SAMPLERS:
@@ -136,7 +136,7 @@ def _narrow(found):
 
 
 def _lines(found):
-    """A line for each figure of table 1: printed, ours, differences, verdict."""
+    """Return a line per figure of table 1: printed, measured, differences, verdict."""
     said = printed.table_1()
     body = []
     for problem in TITLES:
@@ -162,7 +162,7 @@ def _lines(found):
     return _markdown(head, body)
 
 
-def _rivals(found):
+def _baselines(found):
     """Compare the recipe of the paper with each baseline: printed and rerun."""
     said, body = printed.table_1(), []
     for problem in TITLES:
@@ -182,7 +182,7 @@ def _rivals(found):
 
 
 def _other_scores(found):
-    """What accuracy hides: balanced accuracy in percent / log loss."""
+    """Return scores that accuracy hides: balanced accuracy in percent, log loss."""
     shown = _narrow(found)
     body = []
     for sampler in LINES:
@@ -192,7 +192,7 @@ def _other_scores(found):
 
 
 def _sizes(found):
-    """Tables 4 to 6: a line for each data set and sampler, printed / ours."""
+    """Return a line per data set and sampler of tables 4 to 6: printed / measured."""
     said, body = printed.tables_4_to_6(), []
     for problem in printed.DATA_SETS[:3]:
         for sampler in SAMPLERS:
@@ -239,9 +239,10 @@ def _signed(value):
 
 
 def _verdict(row, name, claim, sign=1):
-    """What is shown beyond two standard errors, and what becomes of what is printed.
+    """Compare a printed and a measured difference by two standard errors.
 
-    It may have our sign; or else be so near that one run has that much noise; or not.
+    The measured difference can have the same sign as the printed one, differ from it by
+    no more than the noise of one run, or contradict it.
     """
     if not row[f"{name}, se"]:
         return ""

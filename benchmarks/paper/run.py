@@ -1,4 +1,4 @@
-"""Run what the cache lacks, then report.
+"""Run the experiments that the cache lacks, then report.
 
 ``python -m benchmarks.paper.run``, or with ``--quick``
 """
@@ -17,7 +17,7 @@ from ..tables import markdown
 from .learners import learners
 from .problems import DATA_SETS, SIZES, TABLE_1, experiments, quick
 from .report import summarise, write
-from .samplers import rivals
+from .samplers import baselines
 from .scores import score
 
 COMMAND = "python -m benchmarks.paper.run"
@@ -38,7 +38,11 @@ def main():
         and e.share in (options.sizes or (TABLE_1, *SIZES))
     ]
     run = partial(
-        evaluate, samplers=rivals, learners=learners, score=score, n_jobs=options.n_jobs
+        evaluate,
+        samplers=baselines,
+        learners=learners,
+        score=score,
+        n_jobs=options.n_jobs,
     )
     if options.quick:
         print(LEFT_OUT, flush=True)
@@ -61,7 +65,7 @@ def _show(rows):
 
 
 def made_with():
-    """Columns that say what the figures come from."""
+    """Return columns that describe the versions and settings of the figures."""
     packages = versions() | {"sklearn-pnl": version("sklearn-pnl")}
     told = " ".join(f"{name}={number}" for name, number in packages.items())
     return {"versions": told, "command": COMMAND}

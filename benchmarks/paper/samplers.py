@@ -1,4 +1,4 @@
-"""The rivals of table 1, each with the same number of new rows in each class."""
+"""Baselines of table 1, each with the same number of new rows in each class."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from torch import nn
 
 from sklearn_pnl import PNLSampler
 
-from ..rivals import Rival, seeded
+from ..baselines import Baseline, seeded
 from .problems import TABLE_1
 from .recipe import authors, base_size, defaults, equation, recipe
 
@@ -60,19 +60,19 @@ class ChangedCopies(_Sampler):
 
 
 def add_noise(rows, X, rng):
-    """A quarter of the least deviation of a feature that is not constant."""
+    """Add noise of a quarter of the least positive deviation of a feature."""
     deviations = X.std(axis=0)
     size = deviations[deviations > 1e-12].min() / 4
     return rows + size * rng.standard_normal(rows.shape)
 
 
 def crop(images, X, rng):
-    """Moved by up to a fourteenth of the width; zeros come in at the edge."""
+    """Shift images by up to a fourteenth of the width, and fill the edge with zeros."""
     return _moved(images, images.shape[1] // 14, rng)
 
 
 def crop_and_flip(images, X, rng):
-    """Moved by up to an eighth of the width, and every other one mirrored."""
+    """Shift images by up to an eighth of the width, and mirror every second one."""
     moved = _moved(images, images.shape[1] // 8, rng)
     mirrored = rng.uniform(size=len(images)) < 0.5
     moved[mirrored] = moved[mirrored, :, ::-1]
@@ -93,7 +93,7 @@ def _moved(images, most, rng):
 
 
 def mask_spectrum(clips, X, rng):
-    """One run of frames and one of frequencies, up to a fifth of either, set to 0."""
+    """Set one run of frames and one of frequencies, up to a fifth of each, to 0."""
     length = clips.shape[1]
     window = length // 50
     spectra = stft(clips, nperseg=window, axis=1)[2]
@@ -179,8 +179,8 @@ def _two_layers(n_in, width, n_out):
 CHANGES = {"table": add_noise, "image": crop, "audio": mask_spectrum}
 
 
-def rivals(experiment):
-    """All on the data sets of table 1; those of tables 4 to 6 on other sizes."""
+def baselines(experiment):
+    """Return all samplers for the data sets of table 1, and fewer for other sizes."""
     change = CHANGES[experiment.kind]
     if experiment.name == "cifar10":
         change = crop_and_flip
@@ -200,8 +200,8 @@ def rivals(experiment):
         return adding
     found = adding | {
         "none": None,
-        "mixup": Rival(adapt=mix("input")),
-        "manifold mixup": Rival(adapt=mix("manifold")),
+        "mixup": Baseline(adapt=mix("input")),
+        "manifold mixup": Baseline(adapt=mix("manifold")),
         "PNL (equation)": seeded(PNLSampler, **equation(experiment), **shared),
     }
     if experiment.kind == "table":
@@ -210,20 +210,20 @@ def rivals(experiment):
 
 
 def _of_the_notebooks(params):
-    """The authors' scaling for new rows, and then for the network as well.
+    """Use the authors' scaling for new rows, and then for the network as well.
 
-    Their program neither reflects values at bounds nor restores equalities.
+    The authors' program neither reflects values at bounds nor restores equalities.
     """
     plain = seeded(PNLSampler, **params, extrapolation=None, equalities=None)
     return {
         "PNL (authors)": seeded(PNLSampler, **params),
-        "none, one range": Rival(adapt=damp),
-        "PNL (authors), one range": Rival(plain, adapt=damp),
+        "none, one range": Baseline(adapt=damp),
+        "PNL (authors), one range": Baseline(plain, adapt=damp),
     }
 
 
 def damp(learner, seed):
-    """The network of the notebooks, which add 1e-5 to deviations of scaled columns."""
+    """Add 1e-5 to deviations of scaled columns, as the networks of the notebooks do."""
     return learner.set_params(damping=1e-5)
 
 

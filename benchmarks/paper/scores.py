@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.metrics import accuracy_score, recall_score
 
 
-def score(model, split, rival):
-    """Accuracy, and what it hides where one class is most of the rows."""
+def score(model, split, baseline):
+    """Compute accuracy, and scores that count rare classes equally."""
     y, probability = split.y_test, model.predict_proba(split.X_test)
     labels = model.classes_[probability.argmax(axis=1)]
     recalls = recall_score(y, labels, labels=np.unique(y), average=None)

@@ -75,7 +75,7 @@ def zero_ranges(frame, zero=True):
 
 
 def differences(frame):
-    """Find the range of the difference of two columns of which one is never larger.
+    """Find the range of the difference of two columns if one is never larger.
 
     The pair counts only if the ranges of the columns do not imply the order.
     """

@@ -1,8 +1,8 @@
-"""Random tables through the public door: is what is promised of new rows kept?
+"""Check the guarantees of new rows on random tables, through the public functions.
 
-``python -m benchmarks.promises.fuzz --cases 10000 --n-jobs 2``; ``--case 17`` for one.
-A case draws rows of a random table, at times with constraints or totals, and checks
-them in NumPy. There must be no silent one: broken without a warning or an error.
+``python -m benchmarks.promises.fuzz --cases 10000 --n-jobs 2``; ``--case 17`` runs one
+case. A case draws rows of a random table, sometimes with constraints or totals, and
+checks the rows in NumPy. No guarantee may be broken without a warning or an error.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from ..tables import markdown, write_csv
 
 ASKED = ("nothing", "constraints", "totals", "out of reach")
 OUTCOMES = ("kept", "warned", "said", "refused", "error", "silent")
-# Of the largest term's range or of the sum of terms; units in the last place of terms.
+# Tolerances as shares of the range of the largest term, of the sum of terms, and in
+# units in the last place of terms.
 SHARE, ROUNDING = 1e-9, 16
 EXTRAPOLATION = (0, 0, 0, 0.1, None)
 FIRST_DAY, DAY = np.datetime64("2024-01-01", "ns"), np.timedelta64(86400 * 10**9, "ns")
@@ -32,7 +33,7 @@ FIRST_DAY, DAY = np.datetime64("2024-01-01", "ns"), np.timedelta64(86400 * 10**9
 
 @dataclass
 class Table:
-    """Rows, labels, and what all rows have by the way that they are made."""
+    """Rows, labels, and the relations that all rows satisfy by construction."""
 
     frame: pd.DataFrame
     y: np.ndarray
@@ -47,11 +48,11 @@ class Table:
         self.dtype = "float64" if self.form == "sparse" else self.form
 
     def key(self, name):
-        """What users call a column: its name, or its position."""
+        """Return the name of a column, or its position."""
         return name if self.typed else self.frame.columns.get_loc(name)
 
     def given(self):
-        """The rows in their container."""
+        """Return the rows in their container."""
         if self.form == "pandas":
             return self.frame
         if self.form == "polars":
@@ -60,7 +61,7 @@ class Table:
         return csr_array(X) if self.form == "sparse" else X
 
     def read(self, rows):
-        """New rows as a frame with these columns."""
+        """Convert new rows to a frame with the columns of the table."""
         rows = rows.toarray() if issparse(rows) else rows
         rows = rows.to_pandas() if isinstance(rows, pl.DataFrame) else rows
         return _words_as_objects(pd.DataFrame(rows, columns=self.frame.columns))
@@ -98,7 +99,7 @@ SINGLE = {
 
 
 def group(kind, rng, n):
-    """Columns side by side, and what holds among them by position."""
+    """Append columns, and the relations between them by position."""
     size, k = 10.0 ** rng.integers(-3, 6), rng.integers(2, 7)
     if kind in SINGLE:
         return [SINGLE[kind](rng, n, size)], {}
@@ -133,7 +134,7 @@ def group(kind, rng, n):
 
 
 def random_table(rng):
-    """3 to 400 rows of some groups of columns, 1 to 40 of them of the rare class."""
+    """Make 3 to 400 rows of groups of columns, with 1 to 40 minority rows."""
     form, columns, made = str(rng.choice(list(GROUPS))), {}, {}
     n = int(rng.choice([3, 8, 20, 60, 150, 400]) * rng.uniform(0.85, 1.0) + 0.45)
     for kind in rng.choice(GROUPS[form].split(), rng.integers(2, 7)):
@@ -157,9 +158,9 @@ def random_table(rng):
 
 
 def panel(frame, y, rng):
-    """The same rows as units of 4 to 12 years each, sorted by unit or by year.
+    """Turn the rows into units of 4 to 12 years, sorted by unit or by year.
 
-    Of the columns with numbers, some vary in the years, or in few rows only.
+    Some numeric columns vary over the years, or in few rows only.
     """
     n_units, n_years = len(frame), int(rng.choice([4, 5, 8, 12]))
     unit, year = np.divmod(np.arange(n_units * n_years), n_years)
@@ -174,7 +175,7 @@ def panel(frame, y, rng):
 
 
 def with_gaps(frame, rng):
-    """The same table with a tenth of the cells missing in some columns of numbers."""
+    """Remove a tenth of the cells in some numeric columns."""
     numbers = frame.select_dtypes("number")
     for name in numbers.columns[numbers.nunique() > 2]:
         if rng.random() < 0.3:
@@ -185,7 +186,7 @@ def with_gaps(frame, rng):
 
 @dataclass
 class Ask:
-    """Keywords, and what they mean: bounds of a row, sums and counts of all rows."""
+    """Keywords of a call, and the requested bounds of rows, sums and counts."""
 
     given: dict = field(default_factory=dict)
     bounds: list = field(default_factory=list)  # Coefficients, lower and upper value.
@@ -194,9 +195,9 @@ class Ask:
 
 
 def ask_for(kind, table, members, n, rng):
-    """Constraints that a row of the class has, or totals that a set of rows has.
+    """Return constraints that some row of the class satisfies, or totals of some rows.
 
-    Nothing of a class that gets no new rows.
+    A class without new rows gets no request.
     """
     frame, ask = table.frame[members], Ask()
     varying = table.frame.select_dtypes("number").dropna(axis=1)
@@ -234,14 +235,15 @@ def _sum(terms, frame):
 
 
 def broken(table, members, new, ask, extrapolation=0, resolution=False):
-    """Each promise that new rows of the class ``members`` break, in words."""
+    """Describe each guarantee that new rows of the class ``members`` break."""
     old = table.frame if table.typed else table.frame.astype(table.dtype)
     yield from _types(table, old, members, new)
     yield from _ranges(table, old, new, extrapolation)
     if resolution and not ask.given:
         yield from _resolutions(old, new)
-    # Of fewer rows equalities may be chance, and none is looked for; nor is one of
-    # columns that vary only in rows with missing cells.
+    # With fewer rows, equalities can be due to chance, and the samplers do not search
+    # for them. They also ignore equalities of columns that vary only in rows with
+    # missing cells.
     varies = old.nunique() > 1
     hidden = set(old.columns[varies & (old.dropna().nunique() <= 1)])
     looked_for = len(old) >= min(8, old.shape[1] + 2)
@@ -284,7 +286,7 @@ def broken(table, members, new, ask, extrapolation=0, resolution=False):
 
 
 def _unit(frame, names):
-    """Unit in the last place of the least precise of some columns."""
+    """Return the unit in the last place of the least precise of some columns."""
     floats = [frame[name].dtype for name in names if frame[name].dtype.kind == "f"]
     return max((np.finfo(dtype).eps for dtype in floats), default=2.0**-52)
 
@@ -294,13 +296,13 @@ def _size(terms, frame):
 
 
 def _room(terms, old, new):
-    """Of an equality: a share of the largest range, and rounding of the terms."""
+    """Return the tolerance of an equality: a share of the range, plus rounding."""
     largest = max(abs(c) * np.ptp(old[name].dropna()) for name, c in terms.items())
     return SHARE * largest + ROUNDING * _unit(old, terms) * _size(terms, new)
 
 
 def _types(table, old, members, new):
-    """Whole numbers, two values, levels and days; one row's categories together."""
+    """Check integers, binary columns, levels, days, and the donors of categories."""
     for name in old:
         mine, theirs = old[name].dropna(), new[name].dropna()
         if new[name].dtype != old[name].dtype:
@@ -320,7 +322,7 @@ def _types(table, old, members, new):
 
 
 def _resolutions(old, new):
-    """Integers and days that lose the common step of many different values."""
+    """Yield integers and days without the common resolution of many values."""
     for name in old:
         if old[name].dtype.kind not in "iM":
             continue
@@ -350,7 +352,7 @@ def _ranges(table, old, new, extrapolation):
 
 
 def trial(seed):
-    """A row of the outcome of one case."""
+    """Return a row with the outcome of one case."""
     rng = np.random.default_rng(seed)
     table, asked = random_table(rng), str(rng.choice(ASKED, p=[0.4, 0.3, 0.2, 0.1]))
     door = str(rng.choice(["PNLSampler", "PNLAugmenter"]))
@@ -368,7 +370,7 @@ def trial(seed):
             missed = _attempt(door, table, members, n, ask, extrapolation)
         except Exception as error:
             return row | {"outcome": _kind(error), "says": f"{error}"[:300]}
-    # Advice, such as more neighbours than rows, says nothing of promises.
+    # Advice, such as too many neighbours for the rows, does not concern guarantees.
     said = [str(w.message) for w in caught if w.category is not UserWarning]
     with_warning, without = ("said", "silent") if missed else ("warned", "kept")
     outcome = with_warning if said else without
@@ -398,13 +400,13 @@ def _attempt(door, table, members, n, ask, extrapolation):
 
 
 def _kind(error):
-    """Refused, if this library says why; an error, if one comes from elsewhere."""
+    """Return "refused" for errors that this library explains, and otherwise "error"."""
     ours = "sklearn_pnl" in traceback.extract_tb(error.__traceback__)[-1].filename
     return "refused" if isinstance(error, ValueError) and ours else "error"
 
 
 def summary(rows):
-    """How often which outcome came of what was asked, at a door, in a container."""
+    """Count outcomes by kind of request, function and container."""
     for key in ("asked", "door", "form"):
         for value in dict.fromkeys(row[key] for row in rows):
             found = [row["outcome"] for row in rows if row[key] == value]
@@ -413,7 +415,7 @@ def summary(rows):
 
 
 def main():
-    """Try, print what was not kept, write the summary; fail if any is silent."""
+    """Run the cases, print broken guarantees, and fail if a break was silent."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--case", type=int, help="this one alone")

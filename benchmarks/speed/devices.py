@@ -1,11 +1,11 @@
-"""Encoding, decoding and drawing where the rows are: the host, and each device here.
+"""Encode, decode and sample where the rows are: on the host, and on each device.
 
 ``SCIPY_ARRAY_API=1 python -m benchmarks.speed.devices``
 
-Rows per second of NumPy with threads on all cores, and of PyTorch and CuPy on what they
-find; a device that is not there is left out. Results of a device are compared with
-those of NumPy. Images are those of MNIST and CIFAR-10, at the defaults of the
-estimators but for the offset, 1.
+The table contains rows per second of NumPy with threads on all cores, and of PyTorch
+and CuPy on each available device. Results of a device are compared with those of NumPy.
+Images are those of MNIST and CIFAR-10, with the defaults of the estimators except for
+the offset, which is 1.
 """
 
 from functools import partial
@@ -22,14 +22,14 @@ from sklearn_pnl import BackwardProjector, Codes, ManyBodyProjector, PNLAugmente
 from ..tables import main, markdown
 from .problems import cifar10, mnist
 
-# Numbers of rows, and of those that are compared with NumPy.
+# Numbers of rows, and of rows that are compared with NumPy.
 N = {"MNIST": 60_000, "CIFAR-10": 10_000}
 LOADERS = {"MNIST": mnist, "CIFAR-10": cifar10}
 COMPARED = 200
 
 
 def places():
-    """Names of what computes, and functions that move an array of NumPy there."""
+    """Return names of devices, and functions that move an array to the device."""
     yield f"NumPy, {joblib.cpu_count()} cores", np.asarray
     if find_spec("torch") is not None:
         torch = import_module("torch")
@@ -42,7 +42,7 @@ def places():
 
 
 def jobs():
-    """Names of jobs, of their data, and functions of rows that return a last result."""
+    """Return names of jobs and data, and functions of rows that return a result."""
     for data in N:
         for order in (2, 3):
             yield f"{data}, encode order {order}", data, partial(encode, order)
@@ -51,20 +51,20 @@ def jobs():
 
 
 def encode(order, X):
-    """Fitted on few rows, all are encoded."""
+    """Fit on few rows, and encode all rows."""
     projector = ManyBodyProjector(order, offset=1.0, n_jobs=-1).fit(X[:100])
     return partial(projector.transform, X)
 
 
 def decode(X):
-    """Codes a little off those of the rows, decoded through the nearest of them."""
+    """Decode codes near the codes of the rows, from the nearest rows."""
     base = ManyBodyProjector(2, offset=1.0)
     projector = BackwardProjector(base, k_neighbors=5, n_jobs=-1).fit(X)
     return partial(projector.inverse_transform, projector.codes_ + 0.01)
 
 
 def draw(X):
-    """As many new rows as there are training rows."""
+    """Sample as many new rows as there are training rows."""
     method = Codes(order=2, local_manifold="fiber", reshaper=None)
     augmenter = PNLAugmenter(
         method, value_support=None, equalities=None, n_jobs=-1
@@ -73,7 +73,7 @@ def draw(X):
 
 
 def measured(quick):
-    """Rows of the table."""
+    """Return rows of the table."""
     rows, expected = [], {}
     for place, move in places():
         for job, data, make in jobs():
@@ -89,7 +89,7 @@ def measured(quick):
                     "computed by": place,
                     "rows": len(X),
                     "rows per second": round(len(X) / seconds),
-                    # On the host new pixels with two values are those of a parent.
+                    # On the host, new pixels with two values are copied from a parent.
                     "off NumPy's by": "" if make is draw else f"{off:.0e}",
                 }
             )
@@ -98,7 +98,7 @@ def measured(quick):
 
 
 def timed(run):
-    """Seconds of a second call, and what it gave; a device is waited for."""
+    """Return the seconds and result of a second call, after the device has finished."""
     float(run()[-1].sum())
     start = perf_counter()
     result = run()
@@ -107,7 +107,7 @@ def timed(run):
 
 
 def to_numpy(x):
-    """An array of a device on the host."""
+    """Copy an array of a device to the host."""
     x = x.cpu() if hasattr(x, "cpu") else x
     return np.asarray(x.get() if hasattr(x, "get") else x)
 

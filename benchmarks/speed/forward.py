@@ -23,7 +23,7 @@ TEXTBOOKS = {"step 0.1": 0.1, "step 1, Newton": 1.0}
 
 
 def closed_form(n, dtype, repeats):
-    """Order 1: a few passes over the data, since no more than sums is needed."""
+    """Measure order 1, which takes a few passes over the data, because sums suffice."""
     X = problems.mnist(n, dtype)
     projector = ManyBodyProjector(1, offset=OFFSET).fit(X)
     taken = interleaved(
@@ -47,7 +47,7 @@ def closed_form(n, dtype, repeats):
 
 
 def iterative(name, X, order, repeats, at_most):
-    """Seconds per row, and how the solver went."""
+    """Return seconds per row, and a note on the convergence of the solver."""
     projector = ManyBodyProjector(order, offset=OFFSET).fit(X)
     on_all_cores = ManyBodyProjector(order, offset=OFFSET, n_jobs=-1).fit(X)
     taken = interleaved(
@@ -84,7 +84,7 @@ def distributions(X):
 
 
 def by_textbook(X, order, variants):
-    """ms per row of the textbook and a note, for each variant; it works in float64."""
+    """Return ms per row of the textbook and a note, for each variant, in float64."""
     poset = TensorPoset(X.shape[1:])
     projector = ManyBodyProjector(order, offset=OFFSET).fit(X)
     ours = projector.inverse_transform(projector.transform(X))

@@ -29,7 +29,7 @@ _OVERHEAD = 30
 
 
 def frame(n):
-    """A data frame of amounts with their sum, counts, wages, a category and a flag."""
+    """Make a data frame of amounts, their sum, counts, wages, a category, a flag."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -42,31 +42,31 @@ def frame(n):
 
 
 def labelled(n):
-    """The frame and labels, of which each new row of the sampler balances one."""
+    """Make the frame, and labels for which the sampler adds one row per row."""
     X = frame(2 * n)
     return X, np.arange(len(X)) % 4 == 0
 
 
 def with_gaps(n):
-    """The labelled frame with 5% of its cells missing."""
+    """Make the labelled frame with 5% of its cells missing."""
     X, y = labelled(n)
     return X.mask(np.random.default_rng(1).random(X.shape) < 0.05), y
 
 
 def numbers(n, n_columns=8):
-    """An array of correlated numbers."""
+    """Make an array of correlated numbers."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, n_columns)) @ rng.normal(size=(n_columns, n_columns))
 
 
 def numbers_with_gaps(n):
-    """The array with 5% of its cells missing."""
+    """Make the array with 5% of its cells missing."""
     X = numbers(n)
     return np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
 
 
 def fitted(n):
-    """A fitted augmenter of the frame, and the frame."""
+    """Fit an augmenter to the frame, and return both."""
     from sklearn_pnl import PNLAugmenter
 
     X = frame(n)
@@ -74,7 +74,7 @@ def fitted(n):
 
 
 def two_frames(n):
-    """Two frames of one population."""
+    """Make two frames of one population."""
     X = frame(2 * n)
     return X[:n], X[n:]
 
@@ -133,7 +133,7 @@ def sample_totals(data):
 
 
 def totals(X):
-    """A mean, a sum, and counts of a category."""
+    """Return totals: a mean, a sum, and counts of a category."""
     from sklearn_pnl.control import column_total
 
     counts = {"x": len(X) // 2, "y": len(X) // 4, "z": len(X) // 4}
@@ -185,7 +185,7 @@ def find(X):
 
 
 def encode(n):
-    """Rows of 12 columns and their labels."""
+    """Make rows of 12 columns and their labels."""
     return numbers(2 * n, 12), np.arange(2 * n) % 4 == 0
 
 
@@ -234,7 +234,7 @@ CALLS = {
 
 
 def measure(name, n, limit):
-    """Seconds and MiB of a call in a process of its own; None above the limit."""
+    """Return seconds and MiB of a call in its own process; None above the limit."""
     module = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.growth"]
     command = [*module, "--call", name, str(n)]
     try:
@@ -260,7 +260,7 @@ def print_measured(name, n):
 
 
 def row_of(name, sizes, limit):
-    """A row of the table: seconds by size, the exponent of the last two, memory."""
+    """Return a row: seconds by size, the exponent of the last two sizes, memory."""
     found = []
     for n in sizes:
         one = measure(name, n, limit)

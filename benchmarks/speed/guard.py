@@ -64,7 +64,7 @@ def with_minority(rng, n, share=0.1):
 
 
 def reals(n, n_columns, n_redundant=0):
-    """Over-sample normal columns, of which the last are sums of other columns."""
+    """Sample normal columns, the last of which are sums of earlier columns."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, n_columns))
     for column in range(n_columns - n_redundant, n_columns):
@@ -80,7 +80,7 @@ def integers(n, n_columns):
 
 
 def bits(n, n_columns):
-    """Over-sample fingerprints of molecules: bits, of which few are 1."""
+    """Sample fingerprints of molecules: bits, few of which are 1."""
     rng = np.random.default_rng(0)
     X = rng.random((n, n_columns)) < rng.beta(0.3, 6, n_columns)
     return with_smote(X.astype(np.uint8), with_minority(rng, n))
@@ -209,7 +209,7 @@ def holes():
 
 
 def words():
-    """Over-sample sparse rows with 30 cells that are not 0, as of texts."""
+    """Sample sparse rows with 30 cells that are not 0, like texts."""
     from scipy.sparse import random
 
     X = random(5_000, 3_000, 0.01, format="csr", random_state=0)

@@ -8,29 +8,29 @@ from ..data import load
 
 
 def mnist_images(n=60_000):
-    """Flat rows (n, 784) of pixels 0..255 in float64, and digits."""
+    """Load flat rows (n, 784) of pixels 0 to 255 in float64, and the digits."""
     arrays = load("mnist")
     X, y = arrays["X_train"][:n], arrays["y_train"][:n]
     return X.reshape(len(X), -1).astype(np.float64), y.astype(int)
 
 
 def mnist(n=60_000, dtype=np.float64):
-    """Tensors (n, 7, 2, 2, 7, 2, 2) of pixels 0..255."""
+    """Load tensors (n, 7, 2, 2, 7, 2, 2) of pixels 0 to 255."""
     X, _ = mnist_images(n)
     reshaper = PrimeFactorReshaper(input_shape=(28, 28))
     return reshaper.fit_transform(X.astype(dtype, copy=False))
 
 
 def cifar10(n=20_000, dtype=np.float64):
-    """Tensors (n, 2, .., 2, 3) of pixels 0..255: ten modes of 2, and the colours."""
+    """Load tensors (n, 2, ..., 2, 3) of pixels 0 to 255: ten modes, and colours."""
     X = load("cifar10")["X_train"][:n]
     return PrimeFactorReshaper().fit_transform(X.astype(dtype))
 
 
 def speech_commands(n=2_700):
-    """Clips (n, 16000) as they are recorded, in int16, and words.
+    """Load clips (n, 16000) in int16 as recorded, and the spoken words.
 
-    A sound goes below zero: mapping it to non-negative values is the sampler's work.
+    Sound has negative values, which the sampler maps to non-negative values.
     """
     arrays = load("speech_commands")
     # Every word: the clips lie word by word in the file.
@@ -39,7 +39,7 @@ def speech_commands(n=2_700):
 
 
 def imbalanced_table(n=1_000_000, n_features=20):
-    """Two overlapping classes of correlated features, 10% of rows in the rare one."""
+    """Make two overlapping classes of correlated features, one with 10% of rows."""
     rng = np.random.default_rng(0)
     y = (rng.uniform(size=n) < 0.1).astype(int)
     mixing = rng.standard_normal((n_features, n_features)) / np.sqrt(n_features)
@@ -49,7 +49,7 @@ def imbalanced_table(n=1_000_000, n_features=20):
 
 
 def synthetic_tensors(n, shape):
-    """Tensors with low-order structure: noise of one cell times shared gradients."""
+    """Make tensors with low-order structure: noise of a cell times gradients."""
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(n, *shape))
     for mode, length in enumerate(shape):

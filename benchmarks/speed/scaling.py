@@ -39,14 +39,14 @@ class Size:
 
 
 def encode_and_decode(size, X):
-    """Codes of all rows, and new rows: what an over-sampler does."""
+    """Encode all rows and decode new codes, as an over-sampler does."""
     projector = size.projector().fit(X)
     codes = drawn_codes(projector, size.n // ONE_NEW_IN, np.random.default_rng(0))
     return projector, codes, projector.inverse_transform(codes)
 
 
 def measure(size, repeats):
-    """Seconds of the stages, and MiB beyond the input."""
+    """Return seconds of the steps, and MiB beyond the input."""
     X = size.tensors()
     projector, codes, new = encode_and_decode(size, X)
     taken = interleaved(
@@ -70,7 +70,7 @@ def measure(size, repeats):
 
 
 def vary(fixed, name, values, repeats):
-    """Rows for each value of one size, and one row of exponents."""
+    """Return rows for each value of one size, and one row of exponents."""
     rows = []
     for value in values:
         size = replace(fixed, **{name: value})
@@ -81,7 +81,7 @@ def vary(fixed, name, values, repeats):
 
 
 def exponents(rows, name):
-    """Least squares in logarithms over the larger half of the sizes."""
+    """Fit exponents by least squares in logarithms, over the larger sizes."""
     larger = rows[len(rows) // 2 :] if len(rows) > 3 else rows[-2:]
     column = {"n_modes": "D", "ell": "order"}.get(name, name)
     sizes = np.log([row[column] for row in larger])
@@ -104,8 +104,8 @@ def _verdict(name, larger, fitted):
         return {"wanted": "", "met": ""}
     working = [row["working MiB"] for row in larger]
     rows_more = larger[-1]["n"] - larger[0]["n"]
-    # Flat: it grows by less than a tenth of what the added rows themselves take. The
-    # neighbour search fills its block of 8192 training rows first.
+    # "Flat" means that memory grows by less than a tenth of the memory of the added
+    # rows. The neighbour search fills its block of 8192 training rows first.
     added = rows_more * larger[0]["D"] * 8 / MIB
     flat = working[-1] - working[0] <= 0.1 * added
     met = fitted["without search s"] <= 1.05 and flat

@@ -1,8 +1,8 @@
-"""Measured figures beside the wanted ones: the rows of every table here."""
+"""Compare measured figures with limits: the rows of each table of this folder."""
 
 
 def score(job, measure, measured, *, at_most=None, at_least=None, note=""):
-    """One row: what was measured, and whether it is on the wanted side of a limit."""
+    """Return a row with a measured figure, and whether it satisfies the limit."""
     wanted, met = "", ""
     if at_most is not None:
         wanted, met = f"<= {at_most:g}", _yes(measured <= at_most)

@@ -81,7 +81,7 @@ class Textbook:
         return Answer(eta, float(residual), n_iter)
 
     def _value(self, theta, wanted):
-        """``psi - <theta, eta*>`` over M, and the distribution."""
+        """Compute ``psi - <theta, eta*>`` over M, and the distribution."""
         energy = self._zeta[:, 1:] @ theta[1:]
         top = energy.max()
         p = np.exp(energy - top)
@@ -90,7 +90,7 @@ class Textbook:
         return psi - theta[self._matched] @ wanted[self._matched], p / total
 
     def _descend(self, theta, direction, value, wanted):
-        """The step, halved until it lowers the value; None if it never does."""
+        """Halve the step until it lowers the value; return None if no step does."""
         slack = 1e-14 * max(1.0, abs(value))
         for halvings in range(_MAX_HALVINGS):
             trial = theta.copy()
@@ -101,7 +101,7 @@ class Textbook:
         return None
 
     def _find_joins(self):
-        """Flat index of the least element above both, for all pairs of M."""
+        """Find the flat index of the least element above both, for all pairs of M."""
         cells = np.unravel_index(self._matched, self.shape)
         joins = [np.maximum(mode[:, None], mode) for mode in cells]
         return np.ravel_multi_index(joins, self.shape)

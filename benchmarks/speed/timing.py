@@ -19,19 +19,19 @@ _LONGEST = 120.0
 
 
 def seconds(function):
-    """Wall time of one call."""
+    """Measure the wall time of one call."""
     start = perf_counter()
     function()
     return perf_counter() - start
 
 
 def interleaved(functions, repeats=5):
-    """Median seconds of each function of a dict, all of them run in turn.
+    """Measure median seconds of each function of a dict, run in turn.
 
-    Neighbours in time share the machine's mood, so ratios between the medians hold
-    better than between medians taken one after the other. A first round fills caches
-    and says how often short work is repeated; it counts only for a function so slow
-    that it is not run again.
+    Runs that follow each other share the load of the machine, so that ratios of the
+    medians vary less than ratios of medians that are measured separately. The first
+    round fills caches and determines how often a short function is repeated. It counts
+    only for functions that are too slow to run again.
     """
     first = {name: seconds(function) for name, function in functions.items()}
     taken = {name: [] for name in functions}
@@ -52,9 +52,9 @@ def _mean_seconds(function, loops):
 
 @dataclass(frozen=True)
 class Peak:
-    """Memory of one job in MiB, beyond what its input took, and its seconds.
+    """Memory of one job in MiB, beyond its input, and its seconds.
 
-    ``kept`` is what stays in what the job returned.
+    ``kept`` is the memory of the result of the job.
     """
 
     beyond_input: float
@@ -63,17 +63,17 @@ class Peak:
 
 
 def peak(setup, job):
-    """Memory of ``job(setup())`` in a process of its own, beyond imports and input.
+    """Measure memory of ``job(setup())`` in its own process, beyond imports and input.
 
-    Both must be importable: functions of a module, or partials of them. ``job`` may
-    return anything that holds on to what it made.
+    Both arguments must be importable: functions of a module, or partials of functions.
+    The result of ``job`` may keep references to intermediate arrays.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(peak_here, setup, job).result()
 
 
 def peak_here(setup, job):
-    """Memory of ``job(setup())`` in this process, as in :func:`peak`."""
+    """Measure memory of ``job(setup())`` in this process, as in :func:`peak`."""
     data = setup()
     _reset_peak()
     before, resident = _peak_bytes(), _resident_bytes()
@@ -86,7 +86,7 @@ def peak_here(setup, job):
 
 
 def _reset_peak():
-    """Forget what loading the data took, where the system can."""
+    """Reset the peak memory after the data are loaded, if the system supports it."""
     if _RESET_PEAK.exists():
         _RESET_PEAK.write_text("5")
 

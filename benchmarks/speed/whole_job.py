@@ -1,4 +1,4 @@
-"""Whole jobs of over-sampling: PNLSampler beside imbalanced-learn's samplers."""
+"""Compare PNLSampler with the samplers of imbalanced-learn on complete jobs."""
 
 from collections import Counter
 from functools import partial
@@ -19,15 +19,15 @@ MIB = 2**20
 
 
 def plus_a_fifth(y):
-    """20% more of every class, as a ``sampling_strategy``."""
+    """Return a ``sampling_strategy`` that adds 20% to each class."""
     return {label: n + n // 5 for label, n in Counter(y.tolist()).items()}
 
 
 def compare(job, samplers, X, y, repeats):
-    """Seconds of each sampler, run in turn, and the ratio of ours to SMOTE.
+    """Return seconds of each sampler, run in turn, and the ratio to SMOTE.
 
-    ``samplers`` maps names to a sampler, the shape of a row that it gets, and the
-    largest ratio wanted.
+    ``samplers`` maps names to a sampler, the shape of its rows, and the largest
+    accepted ratio.
     """
     functions = {
         name: partial(sampler.fit_resample, X.reshape(len(X), *shape), y)
@@ -83,7 +83,7 @@ def table(n, n_features, repeats, at_most):
     shape = (n_features,)
     samplers = {
         "PNLSampler": (PNLSampler(random_state=SEED), shape, at_most),
-        # SMOTE's search uses every core without being asked.
+        # The neighbour search of SMOTE uses all cores by default.
         "PNLSampler, n_jobs=-1": (
             PNLSampler(random_state=SEED, n_jobs=-1), shape, None
         ),
@@ -94,7 +94,7 @@ def table(n, n_features, repeats, at_most):
 
 
 def resample_clips(data):
-    """In a process of its own, for its peak of memory."""
+    """Resample clips in a new process, to measure its peak of memory."""
     X, y = data
     strategy = plus_a_fifth(y)
     sampler = PNLSampler(method=Codes(2), sampling_strategy=strategy, random_state=SEED)
