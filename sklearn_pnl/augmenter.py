@@ -189,7 +189,8 @@ class PNLAugmenter(Augmentation):
         "lines" for tables, and for all rows if some cells are missing. Otherwise, it is
         "codes" for rows with more than one axis.
 
-    order : int, list of tuple of int, ManyBodyProjector or None, default=None
+    order : int, list of tuple of int, ForwardProjection, ManyBodyProjector or None, \
+            default=None
         If set, each row is summarised by a short vector, its code. New codes are
         sampled, and decoded with the help of neighbouring rows. A larger order keeps
         more detail of a row, see :class:`Codes`. Codes do not support rows with missing

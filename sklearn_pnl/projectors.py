@@ -36,7 +36,8 @@ from ._utils.validation import (
     check_measures,
     check_tensors,
 )
-from .encoding.codec import Codec, encode_rows, free_mask, lay_out, unshared
+from .encoding.codec import Codec, encode_rows, lay_out, selected_base, unshared
+from .encoding.forward import ForwardProjection
 from .encoding.held_out import held_out_likelihood
 from .encoding.k_neighbors import clip_neighbors
 from .encoding.manifolds import (
@@ -166,10 +167,11 @@ class ManyBodyProjector(_Encoder):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=1
+    order : int, list of tuple of int or ForwardProjection, default=1
         Largest order of the interactions in the base. A larger order preserves
         more of a row and makes the code longer. For a tensor, a list of tuples of
         modes selects the interactions. The base then contains all their subsets.
+        A :class:`~sklearn_pnl.encoding.ForwardProjection` replaces the KL projection.
         For a chain, such as a row with one axis, all elements have an order of at most
         1. Order 1 then reduces nothing: ``n_params_`` is the number of cells, minus 1
         if ``with_mass=False``.
@@ -271,7 +273,7 @@ class ManyBodyProjector(_Encoder):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": ORDER,
+        "order": [*ORDER, ForwardProjection],
         **FIT_CONSTRAINTS,
         "with_mass": ["boolean"],
         "n_jobs": N_JOBS,
@@ -280,7 +282,7 @@ class ManyBodyProjector(_Encoder):
 
     def __init__(
         self,
-        order: int | Sequence = 1,
+        order: int | Sequence | ForwardProjection = 1,
         *,
         base: ArrayLike | None = None,
         poset: PosetProtocol | None = None,
@@ -436,9 +438,9 @@ class ManyBodyProjector(_Encoder):
     def _set_base(self, rows, local_manifold=None):
         """Set the poset and the base for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
-        mask = free_mask(self.poset_, self.order, self.base)
-        self.base_mask_ = like(mask, rows)
-        self._codec = Codec(self.poset_, mask, self, local_manifold)
+        base = selected_base(self.poset_, self.order, self.base)
+        self._codec = Codec(self.poset_, base, self, local_manifold)
+        self.base_mask_ = like(self._codec.mask, rows)
         self.n_params_ = self._codec.n_params
 
     def _find_undefined(self, is_empty, is_missing):
@@ -448,7 +450,9 @@ class ManyBodyProjector(_Encoder):
         Rows with missing cells, and bases without marginals, require positive cells.
         """
         poset = lay_out(self.poset, self.input_shape_)
-        family = poset.family(free_mask(poset, self.order, self.base))
+        base = selected_base(poset, self.order, self.base)
+        is_own = isinstance(base, ForwardProjection)
+        family = None if is_own else poset.family(base)
         if family is None:
             return is_empty
         modes = range(len(poset.shape))
@@ -507,11 +511,13 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     Parameters
     ----------
-    order : int, list of tuple of int or ManyBodyProjector, default=1
+    order : int, list of tuple of int, ForwardProjection or ManyBodyProjector, \
+            default=1
         Largest order of the interactions in the base, or a list of interactions. A
-        larger order preserves more of a row and makes the code longer. Pass a
-        :class:`ManyBodyProjector`, which is cloned, to set the base, poset, offset,
-        mass or tolerance. Rows with missing cells are rejected for every
+        larger order preserves more of a row and makes the code longer. A
+        :class:`~sklearn_pnl.encoding.ForwardProjection` replaces the KL projection.
+        Pass a :class:`ManyBodyProjector`, which is cloned, to set the base, poset,
+        offset, mass or tolerance. Rows with missing cells are rejected for every
         ``handle_missing`` of the projector, because decoding requires complete rows.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
@@ -606,7 +612,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": [*ORDER, ManyBodyProjector],
+        "order": [*ORDER, ForwardProjection, ManyBodyProjector],
         "local_manifold": LOCAL_MANIFOLD,
         "k_neighbors": [COUNT],
         "metric": METRIC,
@@ -619,7 +625,7 @@ class BackwardProjector(ObjectsByName, _Encoder):
 
     def __init__(
         self,
-        order: int | Sequence | ManyBodyProjector = 1,
+        order: int | Sequence | ForwardProjection | ManyBodyProjector = 1,
         *,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
@@ -817,10 +823,21 @@ class BackwardProjector(ObjectsByName, _Encoder):
 def as_projector(order, **settings):
     """Return the unfitted projector for a parameter ``order``, with checked parameters.
 
-    ``settings`` are used only if ``order`` is no projector.
+    ``settings`` are used only if ``order`` is no projector. A subclass must not
+    override methods that encode rows, because other estimators do not call them.
     """
     if not isinstance(order, ManyBodyProjector):
         return ManyBodyProjector(order, **settings)
+    names = "fit", "fit_transform", "transform", "inverse_transform", "to_measures"
+    kind = type(order)
+    own = [n for n in names if getattr(kind, n) is not getattr(ManyBodyProjector, n)]
+    if own:
+        raise TypeError(
+            f"{kind.__name__} overrides {' and '.join(own)} of ManyBodyProjector, but "
+            "other estimators do not call the methods of a projector. For a forward "
+            "projection of your own, derive a class from "
+            "sklearn_pnl.encoding.ForwardProjection."
+        )
     projector = clone(order)
     projector._validate_params()
     return projector

@@ -58,6 +58,7 @@ from ..geometry.many_body.observed import Design
 from ..geometry.many_body.one_body import one_body_theta
 from ..geometry.many_body.solvers import mixed_solver
 from ..geometry.posets.protocol import zeta_columns
+from .forward import ForwardProjection, ProjectedBase
 
 
 class CodeError(ValueError):
@@ -107,7 +108,7 @@ class FlatBase:
     Coordinates are theta on ``elements``: the bottom, followed by the base.
     """
 
-    has_bottom = True
+    has_bottom, is_flat = True, True
 
     def __init__(self, poset, mask):
         self.poset = poset
@@ -162,7 +163,7 @@ class WholeBase:
     another basis. Straight lines and noise are the same in both bases.
     """
 
-    has_bottom = False
+    has_bottom, is_flat = False, True
 
     def __init__(self, poset):
         self.poset = poset
@@ -188,8 +189,9 @@ class Codec:
     ----------
     poset : Poset or TensorPoset
         Partial order of the cells.
-    base : ndarray of bool of shape ``poset.shape`` or None
-        Elements whose theta is free. None makes all cells free (:class:`WholeBase`).
+    base : ndarray of bool of shape ``poset.shape``, ForwardProjection or None
+        Elements whose theta is free, or a forward projection of the user. None makes
+        all cells free (:class:`WholeBase`).
     numerics : ManyBodyProjector
         Source of ``offset``, ``with_mass``, ``tol`` and ``max_iter``.
     local_manifold : LocalManifold, default=None
@@ -198,8 +200,13 @@ class Codec:
 
     def __init__(self, poset, base, numerics, local_manifold=None):
         self.poset = poset
-        self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
-        self.mask = np.ones(poset.shape, bool) if base is None else base
+        if isinstance(base, ForwardProjection):
+            self.base = ProjectedBase(poset, base)
+            self.mask, base = self.base.mask, None
+        elif base is None:
+            self.base, self.mask = WholeBase(poset), np.ones(poset.shape, bool)
+        else:
+            self.base, self.mask = FlatBase(poset, base), base
         self.offset, self.with_mass = numerics.offset, numerics.with_mass
         self.tol, self.max_iter = numerics.tol, numerics.max_iter
         self.local_manifold = local_manifold
@@ -213,6 +220,7 @@ class Codec:
         # Whether encoding costs more than one pass over the rows.
         self.solves = solver is not None and not self._is_one_body
         self.encoded_at_once = rows_at_once(poset, solver if self.solves else None)
+        self.solves |= not self.base.is_flat
         if local_manifold is not None:
             self._set_up_decoding()
 
@@ -291,6 +299,15 @@ class Codec:
         """Compute :meth:`measures` of a block of codes in the dtype of the codes."""
         return (_narrowed(self.measures(codes), codes.dtype),)
 
+    @cached_property
+    def flat(self):
+        """Codec of the same measures, whose logarithms are linear in coordinates."""
+        return self if self.base.is_flat else Codec(self.poset, None, self)
+
+    def flat_coordinates(self, coordinates):
+        """Convert coordinates to coordinates of the codec :attr:`flat`."""
+        return coordinates if self.base.is_flat else self.base.energy(coordinates)
+
     def attainable_tol(self, x):
         """Return ``tol``, or the smallest tolerance of the device if it is larger."""
         return attainable_tol(self.tol, x)
@@ -325,6 +342,8 @@ class Codec:
         The base of order 1 and the base of complete rows have closed forms, which do
         not need phi. If a mass overflows, the mass and the coordinates are not finite.
         """
+        if not self.base.is_flat:
+            return self._encode_by_user(rows, divergence)
         if self._solver is None:
             return self._encode_complete(rows)
         if self._is_one_body:
@@ -348,6 +367,16 @@ class Codec:
         kl = kl_divergence(p, w, axis=1) if divergence else np.nan
         encoded = Encoded.closed(coordinates, mass, kl)
         return encoded._replace(residual=residual, n_iter=n_iter, settled=settled)
+
+    def _encode_by_user(self, rows, divergence):
+        """Project by the :class:`ForwardProjection` of the user."""
+        p, mass = self.phi(rows)
+        check_masses(to_host(mass))
+        coordinates = self.base.coordinates(p, np.log(mass) if self.with_mass else 0.0)
+        if not divergence:
+            return Encoded.closed(coordinates, mass)
+        w, _ = self.points(self.codes(coordinates))
+        return Encoded.closed(coordinates, mass, kl_divergence(p, w, axis=1))
 
     def encode_observed(self, rows, divergence=False):
         """Encode rows with NaN by the model of the observed cells.
@@ -539,6 +568,19 @@ def free_mask(poset, order, elements):
             "Leave order at its default."
         )
     return element_mask(poset, elements)
+
+
+def selected_base(poset, order, elements):
+    """Return the forward projection ``order``, or the mask of :func:`free_mask`."""
+    if not isinstance(order, ForwardProjection):
+        return free_mask(poset, order, elements)
+    if elements is not None:
+        raise ValueError(
+            f"order={order!r} cannot be combined with base. Override base_mask of "
+            f"{type(order).__name__} instead."
+        )
+    order._validate_params()
+    return order
 
 
 def lay_out(poset, shape):

@@ -17,11 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.arrays import filled
-from .._utils.validation import COUNT
 from ..geometry import PosetProtocol
 from .codec import free_mask
-
-ORDER = [COUNT, "array-like"]
+from .forward import ORDER
 
 
 class LocalManifold(BaseEstimator):

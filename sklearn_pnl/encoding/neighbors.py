@@ -79,7 +79,10 @@ class KLMetric:
     """
 
     def __init__(self, codec, coordinates, masses):
-        self._codec, self._coordinates = codec, coordinates
+        self._codec = codec
+        coordinates = codec.flat_coordinates(coordinates)
+        codec = codec.flat
+        self._base, self._coordinates = codec.base, coordinates
         (n, _), xp = coordinates.shape, namespace(coordinates)
         if not codec.with_mass:
             masses = filled(1.0, n, coordinates)
@@ -116,8 +119,8 @@ class KLMetric:
         return map_blocks(self._queries, codes, step=step)[0]
 
     def _queries(self, codes):
-        base, factor = self._codec.base, self._factor
-        eta = base.expectations(self._codec.measures(codes)) - self._eta
+        factor = self._factor
+        eta = self._base.expectations(self._codec.measures(codes)) - self._eta
         if factor.ndim == 1:
             eta /= factor
         elif is_foreign(eta):
@@ -129,7 +132,8 @@ class KLMetric:
     def distances(self, codes, neighbors):
         """Compute ``KL(w, w_i)`` (n, k) of a block of codes to k points, in nats."""
         n, k = neighbors.shape
-        coordinates, energy = self._codec.coordinates(codes), self._codec.base.energy
+        coordinates = self._codec.flat_coordinates(self._codec.coordinates(codes))
+        energy = self._base.energy
         xp, each = namespace(coordinates), np.repeat(np.arange(n), k)
         near = take(self._coordinates, neighbors.reshape(-1))
         measures = take(xp.exp(energy(coordinates)), each)

@@ -29,8 +29,9 @@ from .._utils.arrays import slices
 from .._utils.blocks import cut, multiple_of_step
 from .._utils.validation import NOT_NEGATIVE, InstanceWith, ObjectsByName
 from ..columns.repair import Batch
-from ..encoding.codec import Codec, encode_rows, free_mask, unshared
+from ..encoding.codec import Codec, encode_rows, selected_base, unshared
 from ..encoding.embedding import Embedding
+from ..encoding.forward import ForwardProjection
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
 from ..encoding.manifolds import (
     LOCAL_MANIFOLD,
@@ -51,7 +52,7 @@ _INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
 # Number of codes that are drawn and searched together. The number is fixed, because
 # rounding and the order of near-ties must not depend on the batch size.
 DRAWN_AT_ONCE = 2**12
-OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
+OrderLike: TypeAlias = int | Sequence | ForwardProjection | ManyBodyProjector | None
 
 
 class Codes(ObjectsByName, BaseEstimator):
@@ -64,14 +65,16 @@ class Codes(ObjectsByName, BaseEstimator):
 
     Parameters
     ----------
-    order : int, list of tuple of int, ManyBodyProjector or None, default=None
+    order : int, list of tuple of int, ForwardProjection, ManyBodyProjector or None, \
+            default=None
         Largest number of axes (modes) whose interaction a code keeps, or a list of
         interactions. For example, a code of order 2 keeps the sums over all other axes
         for each pair of axes. A larger order makes the code longer. None keeps the
         complete row. If an order is given, each axis of a row is split into axes whose
-        lengths are its prime factors, see ``reshaper``. Pass a
-        :class:`ManyBodyProjector`, which is cloned, to set the base, poset, offset,
-        mass and tolerance.
+        lengths are its prime factors, see ``reshaper``. A
+        :class:`~sklearn_pnl.encoding.ForwardProjection` replaces the KL projection onto
+        the base. Pass a :class:`ManyBodyProjector`, which is cloned, to set the base,
+        poset, offset, mass and tolerance.
 
     offset : float, default=1.0
         Value added to every cell after ``embedding`` and before encoding. With
@@ -177,7 +180,7 @@ class Codes(ObjectsByName, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": [*ORDER, ManyBodyProjector, None],
+        "order": [*ORDER, ForwardProjection, ManyBodyProjector, None],
         "offset": [NOT_NEGATIVE],
         "with_mass": ["boolean"],
         "local_manifold": LOCAL_MANIFOLD,
@@ -325,8 +328,8 @@ class Codes(ObjectsByName, BaseEstimator):
             cells = embedding.fit(mixable)
         self.order_, self.poset_ = order, embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
-        mask = None if is_full_row else free_mask(self.poset_, order, base)
-        codec = Codec(self.poset_, mask, projector, manifold)
+        base = None if is_full_row else selected_base(self.poset_, order, base)
+        codec = Codec(self.poset_, base, projector, manifold)
         self.base_mask_ = codec.mask
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs)
