@@ -31,7 +31,7 @@ NAMESPACES = [
 
 
 def assert_same(got, expected, like, tol=1e-9):
-    """Results are of the namespace and type of ``like``, and those of NumPy."""
+    """Check that results have the type and namespace of ``like``, and equal NumPy's."""
     assert type(got) is type(like)
     expected = np.asarray(expected)
     if expected.dtype.kind == "f":

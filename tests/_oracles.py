@@ -1,7 +1,7 @@
-"""Slow oracles: everything here follows the definition, and no fast transform is used.
+"""Slow oracles, which follow the definitions and use no fast transform.
 
-A partial order is a dense boolean matrix ``leq`` with ``leq[x, y]`` true if
-``x <= y``; arrays are flat rows of shape ``(..., D)``.
+A partial order is a dense boolean matrix ``leq`` with ``leq[x, y]`` true if ``x <= y``;
+arrays are flat rows of shape ``(..., D)``.
 """
 
 from itertools import combinations
@@ -16,7 +16,7 @@ from sklearn_pnl.geometry import Poset
 
 
 def closure_slow(n_elements, pairs):
-    """Reflexive and transitive closure by Warshall's algorithm."""
+    """Compute the reflexive and transitive closure by Warshall's algorithm."""
     leq = np.eye(n_elements, dtype=bool)
     for a, b in pairs:
         leq[a, b] = True
@@ -26,13 +26,13 @@ def closure_slow(n_elements, pairs):
 
 
 def tensor_leq(shape):
-    """Componentwise order of the cells of a tensor, in C order."""
+    """Return the componentwise order of the cells of a tensor, in C order."""
     cells = np.indices(shape).reshape(len(shape), -1).T
     return np.all(cells[:, None, :] <= cells[None, :, :], axis=2)
 
 
 def tensor_relations(shape):
-    """Cover relations of the cells of a tensor: one step along one mode."""
+    """Return cover relations of the cells of a tensor: one step along one mode."""
     cells = np.arange(np.prod(shape)).reshape(shape)
     return [
         pair
@@ -46,10 +46,10 @@ def tensor_relations(shape):
 
 
 def random_relations(rng, n_elements, density=0.1):
-    """Relations of a random poset with a bottom, under random labels.
+    """Draw relations of a random poset with a bottom, under random labels.
 
-    They are neither covers only nor closed, and the bottom is not element 0 as a
-    rule, so that no test passes by the accident of a sorted input.
+    The relations are neither covers only nor closed, and the bottom is usually not
+    element 0, so that no test passes because its input is sorted.
     """
     label = rng.permutation(n_elements)
     pairs = [(0, b) for b in range(1, n_elements)]
@@ -61,18 +61,18 @@ def random_relations(rng, n_elements, density=0.1):
 
 
 def random_poset(rng, n_elements, density=0.1):
-    """A random poset and its order relation."""
+    """Draw a random poset and its order relation."""
     pairs = random_relations(rng, n_elements, density)
     return Poset.from_relations(n_elements, pairs), closure_slow(n_elements, pairs)
 
 
 def bottom_slow(leq):
-    """The element below all others."""
+    """Find the element below all other elements."""
     return int(np.flatnonzero(leq.all(axis=1))[0])
 
 
 def order_slow(leq):
-    """For each element, the number of atoms below it."""
+    """Count the atoms below each element."""
     atoms = leq.sum(axis=0) == 2
     return (leq & atoms[:, None]).sum(axis=0)
 
@@ -90,13 +90,13 @@ def is_up_set_slow(leq, mask):
 
 
 def random_up_set(rng, leq, n_generators):
-    """Everything above a few random elements (the bottom is not one of them)."""
+    """Return all elements above a few random elements other than the bottom."""
     candidates = np.delete(np.arange(len(leq)), bottom_slow(leq))
     return leq[rng.choice(candidates, n_generators)].any(axis=0)
 
 
 def random_down_set(rng, leq, n_generators):
-    """Everything below a few random elements."""
+    """Return all elements below a few random elements."""
     return leq[:, rng.choice(len(leq), n_generators)].any(axis=1)
 
 
@@ -104,23 +104,23 @@ def random_down_set(rng, leq, n_generators):
 
 
 def zeta_slow(theta, leq):
-    """``f(x) = sum over y <= x of theta(y)``."""
+    """Compute ``f(x) = sum over y <= x of theta(y)``."""
     return theta @ leq.astype(float)
 
 
 def eta_slow(p, leq):
-    """``eta(x) = sum over y >= x of p(y)``."""
+    """Compute ``eta(x) = sum over y >= x of p(y)``."""
     return p @ leq.T.astype(float)
 
 
 def theta_slow(p, leq):
-    """Natural coordinates by a dense solve with the zeta matrix."""
+    """Compute natural coordinates by a dense solve with the zeta matrix."""
     log_p = np.log(np.atleast_2d(p))
     return np.linalg.solve(leq.T.astype(float), log_p.T).T.reshape(np.shape(p))
 
 
 def fisher_slow(p, leq, elements):
-    """Covariance under ``p`` of the indicators "above x", pair by pair."""
+    """Compute the covariance under ``p`` of the indicators "above x", pair by pair."""
     above = [leq[x].astype(float) for x in elements]
     return np.array([[p @ (f * g) - (p @ f) * (p @ g) for g in above] for f in above])
 
@@ -129,7 +129,7 @@ def fisher_slow(p, leq, elements):
 
 
 def random_prob(rng, shape, n_rows=None, concentration=1.0):
-    """Dirichlet rows; a small concentration gives many cells near zero."""
+    """Draw Dirichlet rows; a small concentration gives many cells near zero."""
     lead = () if n_rows is None else (n_rows,)
     p = rng.gamma(concentration, size=(*lead, int(np.prod(shape)))) + 1e-12
     p /= p.sum(axis=-1, keepdims=True)
@@ -137,13 +137,13 @@ def random_prob(rng, shape, n_rows=None, concentration=1.0):
 
 
 def empty_cells(rng, p, share):
-    """The same distribution with about that share of its cells set to zero."""
+    """Set about a share of the cells of a distribution to zero."""
     q = np.where(rng.random(p.shape) < share, 0.0, p)
     return q / q.sum()
 
 
 def sparse_image(rng):
-    """A 28 x 28 image on 0..255, mostly empty: strokes and some stray pixels."""
+    """Draw a 28 x 28 image on 0 to 255, mostly empty: strokes and stray pixels."""
     image = np.zeros((28, 28))
     row, column = 14, 14
     for _ in range(120):
@@ -153,7 +153,7 @@ def sparse_image(rng):
 
 
 def lifted_image(rng, offset=1e-5):
-    """:func:`sparse_image` as a distribution on its prime factors, zeros lifted."""
+    """Convert :func:`sparse_image` to a distribution on its prime factors."""
     tensor = sparse_image(rng).reshape(7, 2, 2, 7, 2, 2) + offset
     return tensor / tensor.sum()
 
@@ -162,11 +162,12 @@ def lifted_image(rng, offset=1e-5):
 
 
 def mixed_projection_slow(target, reference, matched, leq):
-    """Distribution with the eta of ``target`` on a set, theta of ``reference`` off it.
+    """Compute the distribution with given eta on a set, and given theta off it.
 
-    Minimises ``psi(theta) - <theta, eta*>`` over ``theta`` on the set: SciPy's
-    L-BFGS to come near, then Newton steps with the dense Hessian, halved until they
-    lower the gradient (near the minimum, differences of ``psi`` are rounding errors).
+    It minimises ``psi(theta) - <theta, eta*>`` over ``theta`` on the set: SciPy's
+    L-BFGS comes near, then Newton steps with the dense Hessian follow. They are halved
+    until they lower the gradient (near the minimum, differences of ``psi`` are rounding
+    errors).
     """
     functions = leq[np.flatnonzero(matched)].astype(float)
     log_reference = np.log(reference)
@@ -211,7 +212,7 @@ def mixed_projection_slow(target, reference, matched, leq):
 
 
 def interaction_cells_slow(shape, mode_sets):
-    """Flat indices of the cells whose non-zero modes lie inside one of the sets."""
+    """Find the cells whose non-zero modes lie inside one of the sets."""
     return [
         i
         for i, cell in enumerate(np.ndindex(*shape))
@@ -221,12 +222,12 @@ def interaction_cells_slow(shape, mode_sets):
 
 
 def up_to_order(n_modes, order):
-    """All mode sets of ``order`` modes, as a list."""
+    """List all sets of ``order`` modes."""
     return list(combinations(range(n_modes), order))
 
 
 def indicator_design(shape, elements):
-    """Columns of a log-linear model with corner-point constraints.
+    """Build columns of a log-linear model with corner-point constraints.
 
     The column of a cell is 1 on the cells that agree with it in all its non-zero
     indices: another basis of the same functions as the zeta columns.
@@ -238,6 +239,6 @@ def indicator_design(shape, elements):
 
 
 def finite_difference(f, x, step=1e-6):
-    """Central differences of ``f`` along each coordinate of ``x``, last axis."""
+    """Compute central differences of ``f`` along each coordinate of ``x``."""
     eye = np.eye(len(x)) * step
     return np.stack([(f(x + e) - f(x - e)) / (2 * step) for e in eye], axis=-1)

@@ -19,7 +19,7 @@ def linear(a, lower, upper, names=None):
 
 
 def types(d, precision=1e-16, names="abcdefghij"):
-    """The types of d columns of numbers."""
+    """Return the types of d numeric columns."""
     precision = np.array(np.broadcast_to(precision, d), dtype=float)
     ends = np.full(d, -np.inf), np.full(d, np.inf)
     names = tuple(names[:d])

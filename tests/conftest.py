@@ -2,8 +2,9 @@
 
 import os
 
-# Test processes run side by side, and threads of BLAS and OpenMP would fight for the
-# cores, also in processes that tests start. It is read as the libraries are loaded.
+# Test processes run in parallel, so that threads of BLAS and OpenMP would compete for
+# the cores. The variable is read when the libraries are loaded, also in processes that
+# tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 try:
@@ -11,7 +12,7 @@ try:
 except ImportError:  # its tests say so
     pass
 else:
-    # Time is no property: the machine decides it.
+    # The time depends on the machine, so that it is no property of a test.
     common = {
         "deadline": None,
         "suppress_health_check": list(HealthCheck),
@@ -23,9 +24,10 @@ else:
 
 
 def pytest_collection_modifyitems(config, items):
-    """What starts workers comes first: one test process then starts them for all.
+    """Run tests that start workers first, so that one process starts the workers.
 
-    Array API is checked in a process of its own: a setting of SciPy at import.
+    Checks of the array API run in a separate process, because SciPy reads a setting
+    when it is imported.
     """
     items.sort(key=lambda item: item.get_closest_marker("starting") is None)
     if os.environ.get("SCIPY_ARRAY_API"):

@@ -56,7 +56,7 @@ def table(n=60, d=12, seed=0):
 
 
 def coded(X, draws="mixup", order=1, n_neighbors=5, **params):
-    """An augmenter that does to rows what a projector does, and this projector."""
+    """Make an augmenter that encodes rows as a projector does, and the projector."""
     names = "offset", "with_mass", "tol", "poset"
     numerics = {"offset": 0.0, "with_mass": False, "tol": 1e-9}
     numerics |= {name: params.pop(name) for name in names if name in params}
@@ -74,7 +74,7 @@ def coded(X, draws="mixup", order=1, n_neighbors=5, **params):
 
 
 class Ring(BaseEstimator):
-    """A density of another's making: ``sample`` takes a number and no more."""
+    """A density of a third party, whose ``sample`` takes only a number."""
 
     def __init__(self, shift=0.0, n_columns=None):
         self.shift, self.n_columns = shift, n_columns
@@ -90,7 +90,7 @@ class Ring(BaseEstimator):
 
 
 class AtPosition(np.random.RandomState):
-    """Draws as its seed says, but every position between two rows is the same."""
+    """Draws with a fixed position between the two rows."""
 
     def __init__(self, position, seed=0):
         super().__init__(seed)
@@ -128,7 +128,7 @@ def test_kernel_draws_agree_with_kernel_density(seed, order):
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_codes_without_noise_lie_between_the_codes_of_their_parents(seed, with_mass):
-    # On the e-geodesic: theta is mixed, as in the paper.
+    # Codes lie on the e-geodesic: theta is mixed, as in the paper.
     augmenter, projector = coded(
         positive(seed, *SHAPE), "interpolation", with_mass=with_mass
     )
@@ -155,7 +155,8 @@ def test_second_parents_of_codes_are_nearest_neighbours(k, metric):
 
 @pytest.mark.parametrize("noise", [0.1, 0.41])
 def test_covariance_of_the_noise_of_codes_follows_its_formula(noise):
-    # Among all others; ends of the geodesic are rows, so the rest is noise.
+    # All other rows are neighbours. The ends of the geodesic are rows, so that the
+    # remainder is noise.
     X, n = positive(0, *SHAPE, n=15), 20_000
     augmenter, projector = coded(X, MixupDraws(noise), 2, 14, with_mass=True, offset=1)
     rows, parents = augmenter.sample(n, AtPosition(0.0), return_parents=True)
@@ -193,7 +194,7 @@ def test_new_rows_agree_with_the_decoding_of_a_projector(manifold, with_mass, me
         with_mass=with_mass,
     )  # fmt: skip
     codes = projector.codes_ + np.linspace(-0.2, 0.2, projector.n_params_)
-    # A row is not negative, as the measures are that it is read as.
+    # Rows are not negative, because they are read as measures.
     expected = np.maximum(projector.inverse_transform(codes), 0).reshape(12, -1)
     rows, parents = augmenter.sample(12, 0, return_parents=True)
     rows = rows.reshape(12, -1)
@@ -298,7 +299,7 @@ def test_parameters_cannot_be_set_in_both_codes_and_projector(settings):
     projector = ManyBodyProjector(1, offset=1.0, with_mass=True)
     with pytest.raises(ValueError, match="Codes .*offset=.* order="):
         PNLAugmenter(Codes(projector, **settings)).fit(table())
-    # Without one they act.
+    # Without a projector, the parameters have an effect.
     plain, changed = (
         PNLAugmenter(Codes(1, **given)).fit(table()).sample(20, 0)
         for given in ({}, settings)
@@ -310,7 +311,7 @@ def test_parameters_cannot_be_set_in_both_codes_and_projector(settings):
 
 
 class PulledDraws(Draws):
-    """The code of a random row, pulled towards the mean of all."""
+    """Draw the code of a random row, pulled towards the mean of all codes."""
 
     _parameter_constraints: dict = {"pull": [Interval(Real, 0, 1, closed="both")]}
 
@@ -328,7 +329,7 @@ class PulledDraws(Draws):
 
 
 class HalfwayDraws(Draws):
-    """Half-way between two random rows, which are both its parents."""
+    """Draw the midpoint of two random rows, which are both its parents."""
 
     def start(self, training, start, rng):
         pairs = rng.randint(len(training.codes), size=(start.n_samples, 2))
@@ -341,7 +342,7 @@ class HalfwayDraws(Draws):
 
 
 class PowerManifold(LocalManifold):
-    """A point of the e-geodesic from the code to the neighbours: closed form."""
+    """Decode to a point of the e-geodesic from the code to the neighbours."""
 
     geometric = True
     _parameter_constraints: dict = {"power": [Interval(Real, 0, 1, closed="both")]}
@@ -379,14 +380,14 @@ def test_custom_draws_and_manifolds_generate_rows(params, n_parents, shape):
     assert_array_equal(np.concatenate(list(augmenter.iter_samples(50, 7, 0))), rows)
     again = clone(augmenter).fit(X).sample(50, 0)
     assert_array_equal(again, rows)
-    # Strategies that are given stay as they are.
+    # Strategies that the user passes stay unchanged.
     for given in params.values():
         assert not [name for name in dir(given) if name.endswith("mean_")]
 
 
 def test_codes_of_custom_draws_are_decoded():
     X = positive(0, 6, n=30)
-    # The code is the whole row with 1 added: geometric means of all rows, or of two.
+    # The code is the complete row plus 1: geometric means of all rows, or of two rows.
     pulled = Codes(draws=PulledDraws(1.0), embedding=None)
     rows = PNLAugmenter(pulled, value_support=None).fit(X).sample(4, 0)
     assert_allclose(rows + 1, [np.exp(np.log(X + 1).mean(axis=0))] * 4, rtol=1e-9)
@@ -521,7 +522,7 @@ def test_embeddings_and_reshapers_are_cloned_and_inverted():
     new = augmenter.sample(100, 0)
     assert (new >= X.min(axis=0)).all()
     assert (new <= X.max(axis=0)).all()
-    # Whole rows, in other units: mixed there.
+    # The codes are complete rows in other units, where they are mixed.
     logs = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
     new, parents = (
         PNLAugmenter(Codes(embedding=logs, draws="interpolation"), equalities=None)
@@ -551,7 +552,7 @@ def test_equalities_and_orders_hold_with_codes():
 
 
 class Lost(MixtureManifold):
-    """Rows whose residual is no number."""
+    """Rows whose residual is NaN."""
 
     def project_from_code(self, w, r, project):
         q, residual = super().project_from_code(w, r, project)
@@ -587,7 +588,7 @@ def test_random_state_determines_every_byte(order, draws):
     assert not np.array_equal(augmenter.sample(20, state), rows)
     generator = augmenter.sample(20, np.random.default_rng(0))
     assert_array_equal(generator, augmenter.sample(20, np.random.default_rng(0)))
-    # What happens to X later is nothing to the augmenter.
+    # Later changes of X do not affect the augmenter.
     X[:] = 0
     assert_array_equal(augmenter.sample(20, 0), rows)
     assert before.any()
@@ -644,7 +645,7 @@ def test_tables_with_few_columns_get_new_rows(d, draws):
 
 
 def mixed_table():
-    """Numbers, whole numbers, flags, gaps and a total."""
+    """Make numbers, integers, flags, gaps and a total."""
     rng = np.random.default_rng(0)
     parts = rng.gamma(1.0, size=(150, 3))
     flags = rng.integers(0, 2, (150, 2))
@@ -717,7 +718,7 @@ def test_memory_is_bounded_by_the_batch_size():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # 12 MB of rows; 24 bytes a row, and a few batches.
+    # 12 MB of rows; 24 bytes per row, and a few batches.
     assert peak < 30_000 * 40 + 20 * batch.nbytes + 2**22
 
 
@@ -768,7 +769,7 @@ def test_augmenters_can_be_pickled(name):
 
 
 class Refusing(FunctionTransformer):
-    """An embedding that fails on rows that begin with a 13."""
+    """An embedding that fails for rows that begin with 13."""
 
     def __init__(self, error=ValueError):
         super().__init__(lambda X: X + 2.0**12, lambda X: X - 2.0**12)

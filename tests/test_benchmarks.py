@@ -155,7 +155,7 @@ def test_differences_are_paired_and_count_the_overlap_of_splits():
         np.testing.assert_allclose(got, wanted, atol=1e-5)
 
 
-# As the table of data sets counts, with the bottom.
+# The table of data sets counts the bottom.
 DIMENSIONS = {
     "mnist": (17, 767),
     "cifar10": (1410, 2334),
@@ -234,7 +234,7 @@ def test_every_printed_figure_has_its_experiment():
 
 
 def promising():
-    """A table with a promise of each kind."""
+    """Make a table with each kind of relation."""
     rng = np.random.default_rng(0)
     level, low = rng.integers(0, 3, 60), rng.normal(size=60)
     frame = pd.DataFrame(

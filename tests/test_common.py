@@ -68,11 +68,11 @@ REGRESSORS = [PNLRegressionSampler(n_samples=5, random_state=0)]
 
 @pytest.fixture(autouse=True)
 def _few_rows():
-    """The suites fit on fewer rows than there are neighbours; that warns."""
+    """Ignore the warning of fits on fewer rows than neighbours."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* has only ")
         warnings.filterwarnings("ignore", ".*rows with one axis")
-        # Nothing tells the missing cells of a single mode.
+        # A single mode does not determine its missing cells.
         warnings.filterwarnings("ignore", ".*do not determine a code.*")
         yield
 
@@ -85,14 +85,14 @@ def test_scikit_learn_checks(estimator, check):
 @parametrize_with_sampler_checks(SAMPLERS)
 def test_imbalanced_learn_checks(estimator, check):
     with warnings.catch_warnings():
-        # The suite itself reads a data frame in ways that warn.
+        # The suite reads a data frame in ways that cause warnings.
         warnings.simplefilter("ignore", FutureWarning)
         check(estimator)
 
 
 @pytest.mark.parametrize("ending", ["", "_pandas"])
 def test_imbalanced_learn_checks_without_classes(ending):
-    # Those that are left out look for classes and sampling_strategy.
+    # The excluded checks require classes and sampling_strategy.
     check = getattr(sampler_checks, f"check_sampler_get_feature_names_out{ending}")
     check("PNLRegressionSampler", REGRESSORS[0])
 
@@ -119,7 +119,7 @@ def test_array_api_checks_pass_with_scipy_array_api():
     assert int(re.search(r"(\d+) passed", run.stdout)[1]) >= 110
 
 
-# --- what the suites leave out ----------------------------------------------------
+# --- additional checks ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *SAMPLERS, *REGRESSORS])

@@ -33,7 +33,7 @@ ARRAY, FRAME = ("ndarray", "list", "csr"), ("pandas", "polars", "pyarrow")
 
 
 def columns(kind):
-    """Columns of a kind, beside a float that any table has."""
+    """Make columns of a kind, and a column of floats."""
     rng = np.random.default_rng(0)
     x, k = rng.gamma(2.0, size=(N, 3)), rng.poisson(3, N)
     level = rng.integers(0, 3, N)
@@ -73,12 +73,12 @@ def table(kind):
 
 
 def kinds_alike(frame):
-    """Whether an array of one type holds the columns as numbers."""
+    """Check whether an array of one type represents the columns as numbers."""
     return "b" not in {dtype.kind for dtype in frame.dtypes}
 
 
 def given(frame, container):
-    """Rows in a container."""
+    """Convert rows to a container."""
     if container == "pandas":
         return frame
     if container in ("polars", "pyarrow"):
@@ -93,14 +93,14 @@ def given(frame, container):
 
 
 def read(rows, like):
-    """Rows of any container as a frame with the columns and types of one."""
+    """Read rows of any container as a frame with given columns and types."""
     rows = rows.toarray() if sp.issparse(rows) else rows
     rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
     return pd.DataFrame(np.asarray(rows), columns=like.columns).astype(like.dtypes)
 
 
 def check_types(old, new):
-    """Whole numbers, flags, levels, gaps and limits, exactly."""
+    """Check integers, flags, levels, missing cells and bounds exactly."""
     for name, column in new.items():
         seen = old[name].dropna()
         mine = column.dropna()
@@ -118,7 +118,7 @@ def check_types(old, new):
 
 
 def check_relations(old, new):
-    """Equalities to 1e-9 of the range, orders and runs exactly."""
+    """Check equalities to 1e-9 of the range, and inequalities and blocks exactly."""
     value = {name: new[name].to_numpy(float) for name in new.select_dtypes("number")}
     if "sum" in new:
         gap = np.abs(value["sum"] - value["a"] - value["b"])
@@ -169,7 +169,7 @@ def test_new_rows_of_samplers_resemble_training_rows(container, kind):
     else:
         assert_array_equal(np.array(X_new[:N]), np.array(X))
         assert np.asarray(X_new).dtype == np.asarray(X).dtype
-    # An array has one type, lists and sparse rows that of their numbers.
+    # An array has one type. Lists and sparse rows have the type of their numbers.
     like = (
         frame
         if container in FRAME
@@ -201,11 +201,11 @@ def test_new_rows_of_other_estimators_resemble_training_rows(make, kind):
 
 
 def _terms(kind):
-    """Columns of numbers without gaps that a constraint or a total can name."""
+    """Return numeric columns without gaps for a constraint or a total."""
     frame = table(kind)
     names = [n for n in frame.select_dtypes("number") if not frame[n].isna().any()]
     whole = [n for n in names if frame[n].dtype.kind == "i" and frame[n].nunique() > 2]
-    # Sums of whole numbers and others are met as nearly as whole numbers allow.
+    # Sums of integers and floats are as near as integers permit.
     return frame, whole[:1] or [n for n in names if frame[n].nunique() > 2][:2]
 
 
@@ -235,7 +235,7 @@ def test_constraints_are_satisfied(requested, kind):
     if "equal" in ends:
         assert (np.abs(value - ends["equal"]) <= 1e-9 * largest + 8 * eps * size).all()
     else:
-        # To the last digit of the type.
+        # Up to the last digit of the type.
         assert (value >= ends.get("lower", -np.inf) - 8 * eps * size).all()
         assert (value <= ends.get("upper", np.inf) + 8 * eps * size).all()
     assert len(new) == N_NEW
@@ -370,7 +370,7 @@ def test_sparse_frames_stay_sparse(dtype):
 
 
 def times(seed=0):
-    """Days, seconds with a time zone, and durations."""
+    """Make days, seconds with a time zone, and durations."""
     rng = np.random.default_rng(seed)
     start = pd.Timestamp("2020-02-27")
     return pd.DataFrame(
@@ -454,7 +454,7 @@ def test_new_times_are_within_the_observed_range(method, seed):
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_times_preserve_their_unit_over_centuries(unit):
-    # Nanoseconds of 400 years are no doubles.
+    # Nanoseconds of 400 years exceed the precision of float64.
     days = np.random.default_rng(0).integers(-70_000, 70_000, N)
     when = (np.datetime64("1970-01-01") + days).astype(f"datetime64[{unit}]")
     X = pd.DataFrame({"when": when})
@@ -473,7 +473,7 @@ def test_end_times_are_start_plus_duration(container):
     assert (rows["day"] + rows["took"] == rows["end"]).all()
 
 
-# --- whole numbers that doubles do not hold ------------------------------------------
+# --- integers beyond float64 ------------------------------------------------------
 
 ID = 2**53 + 1
 
@@ -481,7 +481,7 @@ ID = 2**53 + 1
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
 def test_integers_beyond_float64_are_unchanged_in_the_original_rows(dtype, mixed):
-    # Identifiers and nanoseconds lie there.
+    # Identifiers and nanoseconds are in this range.
     rng = np.random.default_rng(0)
     ids = ID + 2 * np.arange(N)
     nanoseconds = 1_700_000_000_000_000_000 + rng.integers(0, 10**15, N)
@@ -512,7 +512,7 @@ def test_integers_near_the_limits_of_their_dtype_do_not_overflow(dtype, end):
 
 
 def test_object_arrays_of_rows_are_supported():
-    """Packages for time series hold rows as an array of objects."""
+    """Test arrays of objects, in which packages for time series store rows."""
     rows = np.random.default_rng(0).gamma(2.0, size=(12, 3, 4))
     series = np.empty(12, dtype=object)
     series[:] = list(rows)

@@ -1,4 +1,4 @@
-"""Workers in other processes give the same bytes as one process.
+"""Check that workers in other processes return the same bytes as one process.
 
 The cluster is a real one: two worker processes and a scheduler on this machine.
 """
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.starting
 ROOT = Path(__file__).parents[1]
 
 
-# 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
+# With 512 cells, blocks have 256 rows. 5 blocks form tasks of more than one block.
 X = np.random.default_rng(0).gamma(1.0, size=(1100, 8, 8, 8)) + 0.1
 LABELS = np.repeat([0, 1, 2], [700, 300, 100])
 TRAINING = X[:200]
@@ -53,13 +53,13 @@ def client():
     with warnings.catch_warnings():
         # Two test processes may both start a cluster, and one gets the port.
         warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
-        # And it leaves open the socket with which it looked for one.
+        # The process leaves the socket open with which it searched for a port.
         warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
         with (
             distributed.LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
-                # Dask would leave one thread, and a limit that fails were not seen.
+                # Dask would set one thread, which would hide a limit that fails.
                 env={"OPENBLAS_NUM_THREADS": "2"},
                 dashboard_address=None,
                 silence_logs="ERROR",
@@ -72,7 +72,7 @@ def client():
 
 @pytest.fixture(params=["dask", "loky", "threading"])
 def backend(request):
-    """At work within, and not before: joblib's own is at once."""
+    """Set a joblib backend in a context; joblib sets its own at once."""
     if request.param == "dask":
         request.getfixturevalue("client")
 
@@ -93,7 +93,7 @@ def near(projector):
 
 
 def encoded(projector):
-    # A general poset carries matrices.
+    # A general poset contains matrices.
     return projector.fit(TRAINING.reshape(-1, 512)).transform(X.reshape(-1, 512))
 
 
@@ -126,7 +126,8 @@ def test_workers_give_the_same_bytes(use, backend, at_home):
 
 
 def test_forked_workers_give_the_same_bytes():
-    # In a process of its own: a fork of one with the threads of a client may hang.
+    # The test runs in a new process, because a fork of a process with the threads of a
+    # client can hang.
     code = """
 import joblib, numpy as np
 from sklearn_pnl import BackwardProjector
@@ -142,7 +143,7 @@ assert away.tobytes() == home.tobytes()
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators")
 def test_blocks_reuse_memory():
-    # The setting is that of workers of dask: 180 page faults per row in them.
+    # Workers of dask have this setting, with 180 page faults per row.
     code = """
 import numpy as np
 from resource import RUSAGE_SELF, getrusage
@@ -161,7 +162,7 @@ print((getrusage(RUSAGE_SELF).ru_minflt - before) / len(X))
 
 
 def test_rows_in_another_memory_layout_give_the_same_bytes(client):
-    # Such rows of a table reach a worker in C order.
+    # Rows in Fortran order reach a worker in C order.
     flat = X.reshape(-1, 512)
     projector = backward(1, poset=TensorPoset((8, 8, 8)))
     projector.fit(np.asfortranarray(flat[:200]))
@@ -196,7 +197,7 @@ def test_workers_process_blocks(client):
     assert_array_equal(lengths, [2] * 78 + [1])
 
 
-# --- whole classes --------------------------------------------------------------
+# --- complete classes -------------------------------------------------------------
 
 FEW = np.random.default_rng(1).integers(0, 4, (360, 4, 6)).astype(float)
 FEW[::3] = FEW[1::3]
@@ -204,7 +205,7 @@ THREE = np.random.default_rng(2).permutation(np.repeat([0, 1, 2], [110, 120, 130
 
 
 def table_of(rows):
-    """Numbers and a word; the last two of the numbers have one sum."""
+    """Make numbers and a string; the last two numbers have a constant sum."""
     pd = pytest.importorskip("pandas")
     flat = rows.reshape(len(rows), -1)[:, :8]
     frame = pd.DataFrame(flat, columns=[f"x{j}" for j in range(8)])
@@ -281,7 +282,7 @@ def test_rows_of_the_dask_recipe_agree_with_each_partition(client):
     share = {"rare": 2.0, "unknown": 1.0}
     new = client.gather(client.compute(names["augment_partitions"](*parts, share)))
     assert [len(part.get("rare", ())) for part in new] == [86, 86, 0, 0]
-    # Rows of one partition, by a seed of its own.
+    # Rows of one partition, with their own seed.
     seed = np.random.SeedSequence(0).generate_state(4).tolist()[1]
     own = rows[300:600][labels[300:600] == "rare"]
     expected = PNLAugmenter().fit(own).sample(86, seed)

@@ -21,7 +21,7 @@ WITH_CODE = [name for name, text in TEXTS.items() if fill.blocks(text)]
 
 @pytest.fixture(scope="module")
 def pieces():
-    # Before, p of few rows with ties was that of a normal approximation.
+    # Earlier versions of SciPy use a normal approximation of p for few rows with ties.
     pytest.importorskip("scipy", minversion="1.15")
     return fill.pieces()
 
@@ -34,7 +34,7 @@ def test_figures_and_tables_agree_with_the_results(name, pieces):
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_outputs_agree_with_the_code(name):
     if "HistGradientBoosting" in TEXTS[name]:
-        # Earlier versions grow other trees from the same rows.
+        # Earlier versions of scikit-learn grow different trees from the same rows.
         pytest.importorskip("sklearn", minversion="1.9")
     shown = [output for _, output in fill.blocks(TEXTS[name])]
     for printed, wanted in zip(fill.run(TEXTS[name], name), shown, strict=True):

@@ -9,12 +9,13 @@ import sklearn_pnl
 
 validation = pytest.importorskip("numpydoc.validate", reason="numpydoc is missing")
 
-# A summary; sections in order; names and order of parameters; ends of sentences.
+# The checks cover the summary, the order of sections, names and order of parameters,
+# and full stops.
 CHECKED = {
     "GL06", "GL07", "SS01", "SS03", "PR02", "PR03", "PR05", "PR06", "PR08", "PR09",
     "PR10", "RT04", "RT05", "SA02", "SA03", "SA04",
 }  # fmt: skip
-# What matters most is told first, though it is given by keyword.
+# The docstring starts with the most important parameters, which are keywords.
 BY_KEYWORD = {"BackwardProjector", "PNLSampler", "PNLRegressionSampler"}
 FOLDERS = "", ".control", ".encoding", ".geometry", ".methods"
 MODULES = [f"sklearn_pnl{folder}" for folder in FOLDERS]

@@ -54,7 +54,7 @@ from sklearn_pnl.methods.draws import KernelDraws
 
 
 def encoder(order=1, **params):
-    """Return an augmenter of tensors; other parameters are those of the projector."""
+    """Return an augmenter of tensors; more parameters belong to the projector."""
     names = PNLAugmenter._get_param_names()
     kept = {name: params.pop(name) for name in names if name in params}
     plain = {"embedding": None, "reshaper": None}

@@ -21,13 +21,13 @@ ON_IMAGES = [
     for pattern in ("mnist_*.py", "cifar_*.py")
     for path in sorted((ROOT / "examples" / "paper").glob(pattern))
 ]
-# "pytest" is for this module, which the process of an example loads as well.
+# This module needs "pytest", and the process of an example loads this module.
 LIBRARIES = ["imblearn", "matplotlib.pyplot", "pandas", "pytest", "sklearn_pnl"]
 
 
 @pytest.fixture(scope="module")
 def claims():
-    """The module that the site reads claims of the paper with."""
+    """Return the module with which the site reads claims of the paper."""
     spec = spec_from_file_location("claims", ROOT / "docs" / "claims.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -36,16 +36,16 @@ def claims():
 
 @pytest.fixture(scope="module")
 def run():
-    """What an example prints, in a process of its own where warnings are errors."""
-    # To load the libraries takes longer than most examples: where processes are forked,
-    # they are so from one that has them.
+    """Return the output of an example, in a process in which warnings are errors."""
+    # Loading the libraries takes longer than most examples, so that processes are
+    # forked from a process that has loaded them, if the system can fork.
     forks = "forkserver" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if forks else "spawn")
     context.set_forkserver_preload(LIBRARIES)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         environment.setenv("PYTHONWARNINGS", "error")
-        # Without a display matplotlib draws to no window.
+        # Without a display, matplotlib opens no window.
         environment.delenv("DISPLAY", raising=False)
 
         def run(example, folder):
@@ -56,7 +56,7 @@ def run():
 
 
 def printed_by(example, folder):
-    """For the process of an example, which ends with it."""
+    """Run an example in this process, which ends afterwards."""
     os.chdir(folder)
     sys.path.insert(0, str(example.parent))
     with redirect_stdout(StringIO()) as printed:
@@ -65,7 +65,7 @@ def printed_by(example, folder):
 
 
 def check(claims, example, printed):
-    """The site has the claims and verdicts that an example prints."""
+    """Check that the site has the claims and verdicts that an example prints."""
     found = [(paper, verdict) for paper, _, verdict in claims.claims_in(printed)]
     rows = [row for row in claims.kept() if row["figure"] == example.stem]
     assert found == [(row["paper"], row["verdict"]) for row in rows]

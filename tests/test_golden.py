@@ -8,14 +8,14 @@ from golden.remake import FILE, RECIPES, SEEDS
 from numpy.testing import assert_allclose, assert_array_equal
 
 GOLDEN = json.loads(FILE.read_text())
-# NumPy 1.26 and 2.4 with their SciPy, and five kernels of OpenBLAS, give rows that
-# differ by at most 1e-14 of a range; nine digits are kept. A draw that changes moves
-# rows by percents.
+# Rows of NumPy 1.26 and 2.4 with matching SciPy, and of five kernels of OpenBLAS,
+# differ by at most 1e-14 of a range; nine digits are stored. A change of the random
+# numbers moves rows by percents.
 SHARE = 1e-7
 
 
 def numbers(rows):
-    """Columns that hold numbers, flat."""
+    """Return the numeric columns as a flat array."""
     flat = np.asarray(rows, dtype=object).reshape(len(rows), -1)
     kept = [not isinstance(value, str) for value in flat[0]]
     return flat[:, kept].astype(float)
@@ -27,7 +27,7 @@ def words(rows):
 
 
 def differ(found, golden):
-    """Largest difference as a share of the range, on the whole."""
+    """Return the largest difference as a share of the range."""
     found, golden = numbers(found), numbers(golden)
     unit = np.nanmax(golden, axis=0) - np.nanmin(golden, axis=0)
     unit = np.where(unit > 0, unit, np.maximum(np.abs(golden[0]), 1))

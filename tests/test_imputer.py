@@ -19,7 +19,7 @@ from sklearn_pnl.geometry import TensorPoset, complete, order_mask, tree_poset
 
 
 def hidden(rng, X, share=0.2):
-    """Rows with NaN, none of them without an observed cell."""
+    """Replace cells by NaN, such that each row keeps an observed cell."""
     missing = rng.random(X.shape) < share
     missing.reshape(len(X), -1)[:, 0] = False
     return np.where(missing, np.nan, X)
@@ -61,7 +61,7 @@ def test_default_order_depends_on_the_shape():
 
 
 def test_an_added_bottom_leaves_its_cell_missing():
-    """A bottom that stands for no feature is not observed."""
+    """Test that a bottom without a feature is not observed."""
     rng = np.random.default_rng(1)
     poset = tree_poset([-1, 0, 0, -1, 3, 3], add_bottom=True)
     poset = getattr(poset, "poset", poset)
@@ -126,7 +126,7 @@ def test_totals_hold_and_observed_cells_are_unchanged(seed):
 
 
 def has_fill_within(rows, missing, system, ends):
-    """Which rows (n,) a linear programme can fill to within these ends."""
+    """Check by a linear programme which rows (n,) have a fill within bounds."""
     able = ~missing.any(axis=1)
     for i in np.flatnonzero(~able):
         hidden = missing[i]
@@ -145,7 +145,7 @@ def has_fill_within(rows, missing, system, ends):
 
 
 def two_levels(rng):
-    """Parts with negative values, subtotals and their total."""
+    """Make parts with negative values, subtotals and their total."""
     parts = rng.normal(size=(80, 4))
     subtotals = np.column_stack([parts[:, :2].sum(axis=1), parts[:, 2:].sum(axis=1)])
     X = np.column_stack([parts, subtotals, subtotals.sum(axis=1)])
@@ -158,7 +158,7 @@ def one_total(rng):
 
 
 def intervals(rng):
-    """A total that is nearly that of its parts, two of which are no large share."""
+    """Make a total that nearly equals its parts, two of which are small."""
     X = with_total(rng, 80)
     share = (X[:, 0] + X[:, 1]).max() / X[:, 4].min()
     a = [[1, 1, 0, 0, -share], [1, 1, 1, 1, -1]]
@@ -170,7 +170,7 @@ def intervals(rng):
 def test_filled_values_are_within_the_observed_range_if_feasible(table, seed):
     rng = np.random.default_rng(seed)
     X, requested = table(rng)
-    # Few rows are observed: the others reach beyond them.
+    # The imputer is fitted on few rows, and the remaining rows exceed their ranges.
     given = np.where(rng.random(X.shape) < 0.5, np.nan, X)
     given[np.isnan(given).all(axis=1), 0] = X[np.isnan(given).all(axis=1), 0]
     given[70:] *= 2
@@ -184,7 +184,7 @@ def test_filled_values_are_within_the_observed_range_if_feasible(table, seed):
     off = np.abs(system.residual(filled)) / system.scale > 1e-9
     off[~(missing @ (system.coefficients != 0).T)] = False
     assert not off.any()
-    # A programme has tolerances: ends are a little nearer for it, or farther.
+    # The programme has tolerances, so that bounds are moved inwards and outwards.
     room = 1e-5 * (ends[1] - ends[0])
     inner, outer = (
         has_fill_within(
@@ -198,7 +198,7 @@ def test_filled_values_are_within_the_observed_range_if_feasible(table, seed):
 
 
 def test_a_column_with_one_observed_value_follows_its_equation():
-    """Of a total with one value nothing is known but that it is one."""
+    """Test a total with a single observed value."""
     rng = np.random.default_rng(0)
     X = with_total(rng, 30)
     given = hidden(rng, X, 0.1)
@@ -217,7 +217,7 @@ def test_float32_totals_are_found_and_hold_up_to_rounding(shift):
     rng = np.random.default_rng(0)
     X = with_total(rng) + shift
     if not shift:
-        # Of zeros rounding asks for less than nothing.
+        # For zeros, rounding can require negative values.
         X[::2, 2] = 0
     X[:, 4] = X[:, :4].sum(axis=1)
     given = hidden(rng, X, 0.1)
@@ -263,7 +263,7 @@ def test_order_none_treats_tensors_as_tables():
     X[:, 0] = X[:, 1] + X[:, 2]
     X[rng.random(X.shape) < 0.05] = np.nan
     filled = ManyBodyImputer(order=None).fit_transform(X)
-    # Sums along an axis of neighbours are looked for.
+    # The imputer searches for sums along an axis of adjacent cells.
     assert_allclose(filled[:, 0], filled[:, 1] + filled[:, 2])
 
 
@@ -314,7 +314,7 @@ def test_frames_and_pipelines_are_supported():
     assert cross_val_score(model, hidden(rng, iris.data), iris.target).mean() > 0.85
 
 
-# --- what goes wrong --------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------
 
 
 def test_cells_that_are_not_determined_stay_missing_with_a_warning():
@@ -403,7 +403,7 @@ def test_dates_are_rejected():
 def test_missing_convergence_raises_a_warning():
     rng = np.random.default_rng(0)
     X = hidden(rng, tensors(rng))
-    # To fit fills no row.
+    # Fitting fills no row.
     imputer = ManyBodyImputer(2, alpha=1e-4, max_iter=1).fit(X)
     for fill in (imputer.transform, imputer.fit_transform):
         with pytest.warns(ConvergenceWarning):
@@ -468,7 +468,7 @@ def test_ties_do_not_depend_on_the_other_rows_of_a_call():
 
 
 def test_nearest_rows_are_searched_among_candidates():
-    """A column with few values keeps as many of them as there are neighbours."""
+    """Test that a column with few values keeps as many rows as neighbours."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3))
     X[:, 1] = X[:, 0] + 0.1 * X[:, 1]

@@ -45,8 +45,8 @@ def watched(action, do):
 
 
 def stages(action):
-    """Every fourth function of the package that an action calls, by the first call."""
-    # Some keep what they made for the next time.
+    """Return every fourth function of the package that an action calls."""
+    # Some functions cache their results for the next call.
     action()
     seen = {}
     watched(action, seen.setdefault)
@@ -54,7 +54,7 @@ def stages(action):
 
 
 def interrupt(action, stage):
-    """Ctrl-C as a function is first called."""
+    """Press Ctrl-C when a function is first called."""
     # The clean-up after it may call the function again.
     left = [stage]
 
@@ -117,12 +117,12 @@ def test_an_interrupted_fit_preserves_the_previous_state(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_interrupted_sampling_does_not_change_the_estimator(name):
     sample, unused = SAMPLES[name], PNLAugmenter().fit(X)
-    # Copies are made by functions of the package too.
+    # Functions of the package also copy objects.
     copies = iter([copy.deepcopy(unused) for _ in range(2)])
     every = stages(lambda: sample(next(copies)))
     expected = sample(copy.deepcopy(unused))
     for stage in every:
-        # One that has not sampled before: what it keeps for later is not there yet.
+        # The estimator has not sampled before, so that its caches are empty.
         fresh = copy.deepcopy(unused)
         interrupt(lambda e=fresh: sample(e), stage)
         found = sample(fresh)

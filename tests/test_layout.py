@@ -19,7 +19,7 @@ def module_name(path):
 
 
 def nodes_that_run(tree):
-    """All nodes but those that type checkers alone read."""
+    """Return all nodes except those that only type checkers read."""
     yield tree
     for node in ast.iter_child_nodes(tree):
         if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
@@ -27,10 +27,10 @@ def nodes_that_run(tree):
 
 
 def imported_modules(path):
-    """Modules that a file imports, by absolute names, also inside functions.
+    """Return the modules that a file imports, by absolute names.
 
-    ``from . import x`` counts as the module ``x`` if there is one, else as the
-    package.
+    Imports inside functions count. ``from . import x`` counts as the module ``x`` if it
+    exists, and otherwise as the package.
     """
     package = module_name(path).split(".")
     if path.name != "__init__.py":
@@ -54,7 +54,7 @@ IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
 
 
 def part_of(name):
-    """The first package or module below the top: geometry, frames, sampler."""
+    """Return the first package or module below the top: geometry, frames, sampler."""
     return name.split(".")[1] if name.count(".") else ""
 
 
@@ -63,7 +63,7 @@ def in_part(part):
 
 
 def imported_parts(part):
-    """Parts of the package that the modules of one import, without itself."""
+    """Return the parts of the package that modules of a part import."""
     imported = set().union(*(IMPORTS[name] & MODULES for name in in_part(part)))
     return {part_of(name) for name in imported} - {part}
 
@@ -78,7 +78,7 @@ def test_geometry_imports_only_numpy_and_scipy(name):
     assert ours <= {"sklearn_pnl._utils.masked", "sklearn_pnl._utils.arrays"}
     others = libraries(name) - set(sys.stdlib_module_names)
     assert others <= {"numpy", "scipy"}
-    # It neither warns nor draws.
+    # It issues no warnings and draws no random numbers.
     assert not {"warnings", "logging", "random"} & libraries(name)
 
 
@@ -127,7 +127,8 @@ def test_public_objects_name_a_module_that_can_be_imported(name):
 
 
 def test_there_are_no_cycles():
-    # A package runs its __init__ first, but what that imports its modules do not need.
+    # A package runs its __init__ first, but its modules do not need the imports of
+    # __init__.
     packages = {module_name(path) for path in PATHS if path.name == "__init__.py"}
     left = {
         name: (imported & MODULES) - {name} - packages

@@ -13,7 +13,7 @@ SHAPE = (2, 3, 2)
 
 
 def strata(seed, n_rows=12, mean=40):
-    """Tables of counts of one model: modes 0 and 1 depend on each other."""
+    """Draw tables of counts of a model in which modes 0 and 1 depend on each other."""
     rng = np.random.default_rng(seed)
     pair = np.array([[3, 1, 1], [1, 1, 3.0]])
     rates = np.multiply.outer(pair / pair.mean(), [0.7, 1.3])
@@ -59,10 +59,10 @@ def test_score_is_the_mean_log_likelihood_of_a_count():
     of_rows = (new * np.log(q)).sum(axis=(1, 2, 3))
     assert_allclose(model.score_samples(new), of_rows)
     assert model.score(new) == pytest.approx(of_rows.sum() / new.sum())
-    # Of its own rows it is that which AIC has.
+    # For the training rows, the score is that in the AIC.
     aic = 2 * model.n_params_ - 2 * rows.sum() * model.score(rows)
     assert model.statistics_.aic == pytest.approx(aic)
-    # A row that is there twice counts twice; one without counts does not.
+    # A repeated row counts twice, and a row without counts does not count.
     assert model.score(np.concatenate([new, new, 0 * new])) == pytest.approx(
         model.score(new)
     )
@@ -74,7 +74,7 @@ def test_search_over_orders_chooses_the_model(seed):
     search = GridSearchCV(LogLinearModel(), {"order": orders}, cv=4)
     search.fit(strata(seed, mean=100))
     assert search.best_params_["order"] == [(0, 1), (2,)]
-    # Rows that were fitted would have chosen the largest order.
+    # The training rows would choose the largest order.
     own = [LogLinearModel(o).fit(strata(seed)).score(strata(seed)) for o in orders]
     assert np.argmax(own) == len(orders) - 1
 

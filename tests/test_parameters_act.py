@@ -34,7 +34,8 @@ from sklearn_pnl.methods.draws import KernelDraws
 
 pd = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
-# Any numbers, amounts in cents that are 0 in half of the rows, counts; sums of them.
+# Real numbers, amounts in cents that are 0 in half of the rows, counts, and sums of the
+# columns.
 TABLE = pd.DataFrame(RNG.gamma(3.0, size=(40, 3)) + 1, columns=["x", "y", "z"])
 for name in ("u", "v"):
     TABLE[name] = np.where(RNG.uniform(size=40) < 0.5, 0, RNG.gamma(3.0, size=40))
@@ -43,11 +44,11 @@ TABLE["sum"] = TABLE["x"] + TABLE["u"]
 for name in ("one", "two", "three"):
     TABLE[name] = RNG.integers(0, 4, size=40)
 TABLE["count"] = TABLE["one"] + TABLE["two"]
-# Images with zeros; the cells of one pixel are sums of those of two others.
+# Images with zeros; the cells of one pixel are sums of the cells of two pixels.
 IMAGES = RNG.gamma(2.0, size=(40, 2, 6)) + 0.1
 IMAGES[IMAGES < 0.7] = 0
 IMAGES[:, 0, 0] = IMAGES[:, 0, 1] + IMAGES[:, 0, 2]
-# The rare rows have the largest numbers.
+# The minority rows have the largest numbers.
 LABELS = (TABLE["x"] > np.quantile(TABLE["x"], 0.6)).astype(int)
 GAPS, HOLES = TABLE.copy(), IMAGES.copy()
 GAPS.iloc[::5, 0] = np.nan
@@ -62,7 +63,7 @@ JOBS = {"n_jobs": "how many jobs there are must not change results"}
 
 @dataclass
 class Case:
-    """A call by keywords: those it has, those set otherwise, other values of them."""
+    """A call by keywords, with its current parameters and alternative values."""
 
     call: Any
     of: Any
@@ -73,12 +74,12 @@ class Case:
 
 
 CASES = {}
-# Of scikit-learn's interface, or between a method and those who call it.
+# Parameters of the interface of scikit-learn, or between a method and its callers.
 OF_INTERFACES = {"y", "input_features", "transform", "caller"}
 
 
 def estimator(key, make, use, others, **idle):
-    """What an estimator makes of rows, with other values of all of its parameters."""
+    """Add a case for an estimator, with alternative values of all parameters."""
     params = make.get_params(deep=False)
     given = [
         name
@@ -93,9 +94,9 @@ def estimator(key, make, use, others, **idle):
 
 
 def function(key, of, given, others, call=None, **idle):
-    """What a function gives, with other values of all that has a default.
+    """Add a case for a function, with alternative values of parameters with defaults.
 
-    A second case of it, with a comma in its key, has some of them alone.
+    A second case of a function has a comma in its key, and only some parameters.
     """
     current = {
         name: given.get(name, parameter.default)
@@ -207,7 +208,7 @@ for kind, rows in {"table": TABLE, "gaps": GAPS, "images": IMAGES}.items():
 
 
 def coded(rows):
-    """Codes of rows, what they decode to, and what is found of the rows."""
+    """Return codes of rows, decoded rows, and the neighbours of the rows."""
 
     def run(projector):
         codes = projector.fit_transform(rows)
@@ -262,7 +263,7 @@ estimator(
 OF_MANIFOLD = {
     "order": [2],
     "base": [FREE],
-    # Elements beyond the base are no up-set there.
+    # The elements beyond the base are no up-set.
     "poset": [geometry.tree_poset([-1, *range(2, 12), 0])],
     "step": [0.5],
 }
@@ -566,7 +567,7 @@ function(
 
 
 def outcome(call):
-    """A digest of what a call gives and warns of, or its error."""
+    """Return a digest of the result and the warnings of a call, or its error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -577,9 +578,9 @@ def outcome(call):
 
 
 def fault(before, call, names):
-    """What is wrong with a call where a parameter has another value; None if it acts.
+    """Describe the fault of a call with another value; return None if it acts.
 
-    An error names the parameter, or one that it contradicts.
+    An error must name the parameter, or a parameter that it contradicts.
     """
     after = outcome(call)
     if isinstance(after, Exception):
@@ -643,13 +644,13 @@ def test_order_has_an_effect_or_is_rejected_for_every_method(key, method, rows):
 
 
 def own(one):
-    """A function as it is written, of a method or of one with a limit on threads."""
+    """Return the original function of a method, or of a function with a limit."""
     return inspect.unwrap(getattr(one, "__func__", one))
 
 
 def test_every_public_parameter_has_a_case():
     called = {own(case.of) for case in CASES.values()}
-    # Between a method and those who call it.
+    # A parameter between a method and its callers.
     called |= {own(pnl.Lines.fit), own(pnl.Codes.fit)}
     public = [getattr(pnl, name) for name in pnl.__all__]
     public += [getattr(geometry, name) for name in geometry.__all__]

@@ -83,7 +83,7 @@ def fit(name):
 
 @cache
 def wanted(name):
-    """What one that nobody else has does."""
+    """Return the result of an estimator that no other test uses."""
     return CASES[name][2](fit(name))
 
 
@@ -114,7 +114,7 @@ def test_copies_give_the_same_results(name, way, used):
     estimator, use = fit(name), CASES[name][2]
     expected = wanted(name)
     if used:
-        # What it keeps for the next time goes along, or is made again.
+        # Caches are copied, or computed again.
         use(estimator)
     again = COPIES[way](estimator)
     assert_same(use(again), expected)
@@ -122,14 +122,14 @@ def test_copies_give_the_same_results(name, way, used):
     assert_same(use(estimator), expected)
 
 
-# scikit-learn empties the filters of the process for a moment in each of its tasks, and
-# takes what another thread sees then for a use of `delayed` by itself.
+# In each of its tasks, scikit-learn briefly clears the warning filters of the process.
+# A second thread can then issue the warning about `delayed`.
 @pytest.mark.filterwarnings("ignore:.*delayed. should be used with:UserWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_eight_threads_get_the_same_results(name):
     use = CASES[name][2]
     expected = wanted(name)
-    # One that nobody has used: what it keeps for later is made by many at once.
+    # The estimator is unused, so that many threads compute its caches at once.
     shared = fit(name)
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: use(shared), range(24)):
@@ -137,7 +137,7 @@ def test_eight_threads_get_the_same_results(name):
 
 
 def may_be_trusted(kind):
-    """What a reader of such a file needs besides scikit-learn's own."""
+    """List the types of a file that skops must trust beyond scikit-learn's types."""
     return kind.startswith("sklearn_pnl.") or kind in (
         "numpy.dtype",
         "scipy.sparse._csr.csr_array",

@@ -63,7 +63,7 @@ CORRECTED = [
         decision="balanced",
     ),
 ]
-# Weights of 2 and rows that are there twice are alike in distribution alone.
+# Weights of 2 and repeated rows agree only in distribution.
 RANDOM = {
     f"check_sample_weight_equivalence_on_{kind}_data": "new rows are random"
     for kind in ("dense", "sparse")
@@ -76,7 +76,7 @@ REFUSED = dict.fromkeys(
 )
 
 if parse_version(sklearn.__version__) < parse_version("1.7"):
-    # Its check takes the refusal for one of sparse rows.
+    # The check interprets the error as one of sparse rows.
     del REFUSED["check_sample_weight_equivalence_on_sparse_data"]
 
 
@@ -101,7 +101,7 @@ def test_imbalanced_learn_checks(estimator, check):
 
 
 class CellClassifier(ClassifierMixin, BaseEstimator):
-    """Weighted shares of the classes among the training rows equal to a row: exact."""
+    """Exact shares of the classes among the training rows that equal a row."""
 
     def fit(self, X, y, sample_weight=None):
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -118,7 +118,7 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
 
 
 class Copies(BaseEstimator):
-    """Every row of a class as often as ``times`` says: densities of classes stay."""
+    """Copies of each row as often as ``times`` requests; densities do not change."""
 
     def __init__(self, times=None):
         self.times = times
@@ -129,7 +129,7 @@ class Copies(BaseEstimator):
 
 
 class WeightedCopies(Copies):
-    """Copies that have the weights of their parents."""
+    """Copies with the weights of their parents."""
 
     def fit_resample(self, X, y, sample_weight=None):
         X, y = super().fit_resample(X, y)
@@ -139,7 +139,7 @@ class WeightedCopies(Copies):
 
 
 def cells(seed, n=197, n_classes=3):
-    """Rows of few different values, in classes of different shares."""
+    """Make rows of few different values, in classes of different shares."""
     rng = np.random.default_rng(seed)
     X = rng.integers(3, size=(n, 2)).astype(float)
     chances = rng.dirichlet(np.ones(n_classes), size=9)[
@@ -179,7 +179,7 @@ def test_sample_weight_replaces_counts_in_the_prior(seed):
     sums = np.array([weights[y == label].sum() for label in corrected.classes_])
     assert_allclose(corrected.class_count_, sums)
     assert_allclose(corrected.resampled_class_count_, sums * [1, 7, 3])
-    # Weights that are all alike are none; a class without weight has no probability.
+    # Equal weights have no effect, and a class without weight has no probability.
     plain = clone(corrected).fit(X, y).predict_proba(X)
     alike = clone(corrected).fit(X, y, np.full(len(y), 2.0)).predict_proba(X)
     assert_allclose(alike, plain, atol=1e-14)
@@ -239,7 +239,7 @@ def test_ranks_are_unchanged_and_probabilities_improve(sampler, seed):
         assert score(y_test, found) < score(y_test, plain)
 
 
-# --- what is predicted ----------------------------------------------------------
+# --- predictions ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -261,7 +261,7 @@ def test_predict_follows_predict_proba(n_classes):
 
 
 def leave_out(label):
-    """A sampler that leaves no row of a class."""
+    """Make a sampler that returns no row of a class."""
 
     def fit_resample(X, y):
         return X[y != label], y[y != label]
@@ -298,7 +298,7 @@ def test_tags_combine_sampler_and_estimator():
     assert_allclose(model.fit(sp.csr_array(X), y).predict_proba(X), expected, atol=1e-8)
 
 
-# --- what is refused ------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------
 
 
 def test_parts_of_invalid_type_are_rejected():
@@ -318,7 +318,7 @@ def test_parts_of_invalid_type_are_rejected():
 
 
 def test_samplers_that_change_columns_are_rejected():
-    """The classifier would learn columns that rows asked about do not have."""
+    """Test that the classifier does not learn columns that later rows lack."""
     X, y = uneven()
     steps = make_sampling_pipeline(StandardScaler(), PNLSampler(random_state=0))
     with pytest.raises(ValueError, match="'standardscaler'"):
@@ -444,7 +444,7 @@ def test_a_prior_that_is_corrected_twice_is_warned_about(
     ],
 )
 def test_a_prior_that_is_corrected_once_is_not_warned_about(sampler, learner, seed):
-    """Classifiers that memorise rows are right on average for other rows only."""
+    """Test classifiers that memorise rows, which are calibrated only for new rows."""
     X, y = make_classification(1500, weights=[0.94], class_sep=0.8, random_state=seed)
     PriorCorrectedClassifier(sampler, learner).fit(X, y)
 
@@ -465,7 +465,7 @@ def test_only_some_rows_of_large_data_are_predicted_in_fit(monkeypatch):
 
 
 class Recording(GaussianNB):
-    """Keeps the validation rows that it was given."""
+    """A classifier that records its validation rows."""
 
     def fit(self, X, y, eval_set=None, verbose=True):
         self.eval_set_, self.verbose_ = eval_set, verbose
@@ -485,7 +485,7 @@ def test_fit_parameters_reach_the_estimator():
 
 
 class GroupedCopies(SamplerMixin, BaseEstimator):
-    """Keeps the groups that it was given."""
+    """A sampler that records its groups."""
 
     _sampling_type = "bypass"
 

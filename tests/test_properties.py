@@ -1,4 +1,4 @@
-"""Properties that hold for all rows, tested on random rows.
+"""Test properties that hold for all rows on random rows.
 
 The profile "ci" runs the same few cases each time; ``--hypothesis-profile=deep`` runs
 700 random cases of each test.
@@ -53,7 +53,7 @@ COLUMNS = {
 
 @st.composite
 def tables(draw, rows=(2, 30), columns=(1, 7), units=6, kinds=tuple(KINDS)):
-    """Rows of features of several kinds in several units, some rows twice."""
+    """Draw rows of features of several kinds and units, some rows twice."""
     rng = np.random.default_rng(draw(seeds))
     n, d = draw(st.integers(*rows)), draw(st.integers(*columns))
     chosen = draw(st.lists(st.sampled_from(kinds), min_size=d, max_size=d))
@@ -65,7 +65,7 @@ def tables(draw, rows=(2, 30), columns=(1, 7), units=6, kinds=tuple(KINDS)):
 
 @st.composite
 def recipes(draw, lines=False):
-    """Parameters of an augmenter; those that draw straight ``lines`` alone."""
+    """Draw parameters of an augmenter; ``lines`` draws only straight lines."""
     params = {
         "k_neighbors": draw(st.integers(1, 8)),
         "extrapolation": draw(st.sampled_from([0, 0.1, None])),
@@ -87,14 +87,14 @@ def recipes(draw, lines=False):
 
 
 def fitted(X, **params):
-    """An augmenter on rows that may be fewer than its neighbours."""
+    """Fit an augmenter to rows that can be fewer than its neighbours."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* has only ")
         return PNLAugmenter(**params).fit(X)
 
 
 def ranges(X):
-    """Units in which rows are compared: what rounding of features amounts to."""
+    """Return the units in which rows are compared, with room for rounding."""
     X = np.asarray(X, dtype=float)
     return np.maximum(np.ptp(X, axis=0), 1e-6 * np.abs(X).max(axis=0)) + 1e-300
 
@@ -106,7 +106,7 @@ def random_prob(rng, shape, n=3):
 
 @st.composite
 def posets(draw):
-    """Tensors, and other posets with their elements in any order."""
+    """Draw tensors, and other posets with their elements in any order."""
     if draw(st.booleans()):
         return TensorPoset(draw(shapes))
     rng = np.random.default_rng(draw(seeds))
@@ -148,7 +148,7 @@ def test_mixed_coordinates_determine_one_distribution(poset, seed, share):
     wanted = eta_from_prob(target, poset), theta_from_prob(reference, poset)
     assert_allclose(eta[:, matched], wanted[0][:, matched], atol=1e-9)
     assert_allclose(theta[:, rest], wanted[1][:, rest], atol=1e-7)
-    # Pythagoras: the projection is the nearest to the reference among those.
+    # Pythagoras: the projection is the point of the set nearest to the reference.
     cells = tuple(range(1, target.ndim))
     whole = kl_divergence(target, reference, axis=cells)
     parts = kl_divergence(target, found.prob, axis=cells)
@@ -156,7 +156,7 @@ def test_mixed_coordinates_determine_one_distribution(poset, seed, share):
     assert_allclose(parts, whole, atol=1e-7)
 
 
-# --- what new rows keep -----------------------------------------------------------
+# --- properties of new rows -------------------------------------------------------
 
 
 @given(tables(), recipes(), seeds)
@@ -212,7 +212,7 @@ def test_equalities_and_one_hot_columns_are_found_and_hold(X, params, seed):
 )
 def test_orders_hold(X, seed):
     X = np.cumsum(np.abs(X), axis=1)
-    # Two-valued columns count as 0 and 1.
+    # Binary columns count as 0 and 1.
     assume(all(len(np.unique(column)) > 2 for column in X.T))
     augmenter = fitted(X, method=Lines(1.0))
     rows = augmenter.sample(100, seed)
@@ -247,7 +247,7 @@ def test_constraints_that_real_rows_satisfy_are_satisfied(X, params, seed):
     requested = float(rng.choice(X[:, k]))
     constraint = ColumnConstraint(k, equal=requested)
     with warnings.catch_warnings():
-        # An order of a few rows may leave no room: what is asked goes first.
+        # An inequality of few rows can contradict the request, which takes precedence.
         warnings.filterwarnings("ignore", ".* rows? miss", ConvergenceWarning)
         rows = fitted(X, **params).sample(8, seed, constraints=constraint)
     assert_allclose(rows[:, k], requested, atol=1e-9 * ranges(X)[k], rtol=1e-12)
@@ -275,7 +275,7 @@ def test_patterns_of_missing_cells_are_those_of_a_parent(X, share, params, seed)
     assert np.isfinite(rows[~np.isnan(rows)]).all()
 
 
-# --- what does not matter ---------------------------------------------------------
+# --- invariance -------------------------------------------------------------------
 
 LAYOUTS = {
     "fortran": np.asfortranarray,
@@ -320,7 +320,7 @@ def test_batch_size_and_n_jobs_change_no_byte(X, params, seed):
     assert np.concatenate(list(batches)).tobytes() == rows.tobytes()
 
 
-# Values of few levels make ties, which go by the rounding of sums.
+# Few distinct values give ties, which depend on the rounding of sums.
 @given(
     tables(rows=(20, 30), columns=(2, 6), kinds=("normal", "skewed")),
     recipes(lines=True),
@@ -335,11 +335,11 @@ def test_results_do_not_depend_on_the_order_of_columns(X, params, seed):
     assert gap.max() < 1e-9
 
 
-# Whole numbers stay whole in the units that they come in.
+# Integers stay integers only in their original units.
 @given(tables(kinds=("normal", "skewed", "empty")), recipes(), seeds)
 def test_results_do_not_depend_on_the_units_of_columns(X, params, seed):
     params |= {"equalities": None, "value_support": None}
-    # By powers of two nothing is rounded; orders are in the units given.
+    # Powers of two cause no rounding; inequalities are found in the given units.
     units = 2.0 ** int(np.random.default_rng(seed).integers(-20, 20))
     rows = fitted(X, **params).sample(20, seed)
     other = fitted(X * units, **params).sample(20, seed) / units

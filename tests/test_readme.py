@@ -1,4 +1,4 @@
-"""The README shows what a newcomer needs; its code is tested with the other pages."""
+"""Check what the README shows; its code is tested with the other pages."""
 
 import re
 from pathlib import Path

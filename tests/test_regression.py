@@ -21,7 +21,7 @@ SEEDS = [0, 1, 2]
 
 
 def problem(seed=0, n=60):
-    """Rows, and targets with a long tail."""
+    """Make rows, and targets with a long tail."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, np.exp(X[:, 0] + 0.1 * rng.normal(size=n))
@@ -51,7 +51,7 @@ def test_targets_are_means_of_the_parents(n_targets, augment, seed):
     assert_allclose(weights.sum(axis=1), 1)
     expected = [w @ y[p] for p, w in zip(parents, weights, strict=True)]
     assert_allclose(y_new[60:], expected, rtol=1e-12)
-    # Of each other: they are not shuffled against their rows.
+    # The parents have different targets, because targets are not shuffled.
     assert np.ptp(y[parents], axis=1).max() > 0
 
 
@@ -204,7 +204,7 @@ def test_tensors_are_supported():
     X = np.random.default_rng(0).uniform(size=(30, 4, 5))
     X_new, y_new = PNLRegressionSampler().fit_resample(X, X.sum(axis=(1, 2)))
     assert X_new.shape == (60, 4, 5)
-    # Sums of mixed images are about the mixed sums.
+    # Sums of mixed images are near the mixed sums.
     assert np.corrcoef(X_new[30:].sum(axis=(1, 2)), y_new[30:])[0, 1] > 0.7
 
 
@@ -304,7 +304,7 @@ def test_parameters_are_those_of_the_augmenter():
     ours, theirs = PNLRegressionSampler().get_params(), PNLAugmenter().get_params()
     more = {"n_samples", "row_weights", "constraints", "totals", "random_state"}
     assert set(ours) == set(theirs) | more
-    # Noise has no part in the targets, and values not in what a learner ranks by.
+    # Noise does not affect the targets, and learners do not rank by the value support.
     different = {name for name in theirs if ours[name] != theirs[name]}
     assert different == {"value_support"}
     X, y = problem()

@@ -62,7 +62,8 @@ def test_pages_of_versions_are_published_next_to_each_other(tmp_path):
 
     assert add("dev") == (["dev"], "dev")
     assert add("v0.9.0") == (["dev", "0.9.0"], "0.9.0")
-    # Numbers, not letters; and a later fix of an older line is not the newest.
+    # Versions are compared as numbers, and a later fix of an older line is not the
+    # newest.
     assert add("v0.10.0") == (["dev", "0.10.0", "0.9.0"], "0.10.0")
     assert add("v0.9.1") == (["dev", "0.10.0", "0.9.1", "0.9.0"], "0.10.0")
     with pytest.raises(ValueError, match=r"'\.\./x'"):

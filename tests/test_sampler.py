@@ -41,7 +41,7 @@ ABOVE = pytest.mark.filterwarnings("ignore:After over-sampling:UserWarning")
 
 
 def table(seed=0, n_columns=6, counts=COUNTS):
-    """A shuffled table with negatives, and its classes."""
+    """Make a shuffled table with negative values, and its classes."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(list(counts), list(counts.values())))
     units = [10.0 ** (c % 3) for c in range(n_columns)]
@@ -173,7 +173,7 @@ def test_parent_indices_are_padded_for_small_classes():
 def test_sampler_has_no_transform_and_no_sample_indices():
     sampler = resample(*table())[2]
     assert not hasattr(sampler, "transform")
-    # imbalanced-learn gives that name to samplers that select rows.
+    # imbalanced-learn uses this name for samplers that select rows.
     assert not hasattr(sampler, "sample_indices_")
 
 
@@ -596,7 +596,7 @@ def test_positive_only_tag_depends_on_the_embedding():
 
 
 class Refusing(TransformerMixin, BaseEstimator):
-    """An embedding that fails on rows that begin with a 13."""
+    """An embedding that fails for rows that begin with 13."""
 
     def __init__(self, error=ValueError):
         self.error = error
@@ -627,7 +627,7 @@ def test_a_failure_in_the_second_class_preserves_the_previous_fit(error):
     with pytest.raises(error):
         sampler.fit_resample(broken, y)
     assert_array_equal(sampler.augmenters_[2].sample(5, random_state=0), rows)
-    # A check alone leaves nothing of older draws.
+    # `fit` only checks the input, and removes the augmenters of earlier calls.
     sampler.fit(X, y)
     assert not hasattr(sampler, "augmenters_")
 
@@ -691,7 +691,7 @@ CATEGORIES = ["city", "country", "grade"]
 
 
 def mixed(seed=0, n=60):
-    """Numbers beside two categories that go together, and one of many levels."""
+    """Make numbers, two dependent categories, and a category with many levels."""
     rng = np.random.default_rng(seed)
     country = rng.integers(3, size=n)
     cities = np.array(["Oslo", "Bergen", "Lima", "Cusco", "Pune", "Agra"])
@@ -800,7 +800,8 @@ def test_parents_mostly_share_categories(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_hot_columns_of_a_column_transformer_stay_one_hot(seed):
-    # Also where one group decides another, as cities their countries.
+    # This includes a group that determines another group, as cities determine
+    # countries.
     X, y = mixed(seed, n=200), np.repeat([0, 1], [150, 50])
     encoder = make_column_transformer(
         (OneHotEncoder(sparse_output=False), CATEGORIES),

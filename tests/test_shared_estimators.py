@@ -60,7 +60,7 @@ def imputed(rows):
     return lambda imputer: (imputer.fit_transform(rows), imputer.transform(rows))
 
 
-# What a call makes of an estimator, whose fit is part of the call.
+# Each case has an estimator and a call, which includes the fit.
 CASES = {
     "sampler": (
         PNLSampler(random_state=0),
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def impatient():
-    """Threads that take turns two hundred times as often."""
+    """Switch between threads two hundred times as often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(2.5e-5)
     yield
@@ -102,7 +102,7 @@ def impatient():
 
 
 def in_threads(call):
-    """The digests of many calls in threads, and the errors among them."""
+    """Return the digests of many calls in threads, and their errors."""
 
     def work(_):
         try:
@@ -124,7 +124,7 @@ def test_calls_in_threads_give_the_result_of_one_call(key):
 
 @pytest.mark.parametrize("key", CASES)
 def test_fit_sets_attributes_only_at_its_end(key):
-    # Not even by chance does a thread see a part of a fit.
+    # No thread can see a part of a fit.
     estimator, use = CASES[key]
     written, watched = [], set()
 
@@ -176,7 +176,7 @@ def test_a_failed_fit_leaves_a_shared_estimator_fitted():
 
 
 def test_random_state_instances_can_be_shared():
-    # Which thread gets which numbers is left to chance.
+    # The threads receive the random numbers in any order.
     for seed in (np.random.RandomState(0), np.random.default_rng(0)):
         sampler = PNLSampler(random_state=seed)
         with ThreadPoolExecutor(N_THREADS) as pool:

@@ -17,7 +17,7 @@ FORMS = [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 
 
 def words(n=120, d=40, seed=0):
-    """Cells of either sign, two binary columns, empty columns and an empty row."""
+    """Make cells of either sign, two binary columns, empty columns, an empty row."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.3)
     X[:, [3, 8]] = (rng.uniform(size=(n, 2)) < 0.4) * [2.0, -1.0]
@@ -27,7 +27,7 @@ def words(n=120, d=40, seed=0):
 
 
 def untidy(X):
-    """Unsorted cells, of which each is stored in two parts, and a stored 0."""
+    """Store unsorted cells in two parts each, and a stored 0."""
     rows, columns = np.nonzero(X)
     half = X[rows, columns] / 2
     data = np.r_[half[::-1], half, 0.0]
@@ -38,7 +38,7 @@ def untidy(X):
 
 
 def as_large(monkeypatch):
-    """Have all sparse rows count as too many for dense ones."""
+    """Treat all sparse rows as too many for dense ones."""
     monkeypatch.setattr(tables, "MOST_DENSE", 0)
 
 

@@ -24,7 +24,7 @@ def is_blas(pool):
 
 @pytest.fixture(autouse=True)
 def three():
-    """More than one thread, whatever the machine has and other tests left."""
+    """Set three threads, for any machine and any state of earlier tests."""
     found = blas_threads()
     _set(3)
     before = blas_threads()
@@ -34,7 +34,7 @@ def three():
 
 
 def _set(n_threads):
-    """As somebody would who does not hold the limit any longer."""
+    """Set the number of threads outside the limit of the package."""
     threadpool_limits(n_threads, user_api="blas")
     for library in ThreadpoolController().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -42,7 +42,8 @@ def _set(n_threads):
 
 
 def test_overlapping_limits_restore_the_previous_limit(three):
-    # First in, first out: each on its own, the second would restore the first one's.
+    # The first limit ends first. Separate limits would let the second restore the
+    # first.
     first, second = one_blas_thread(), one_blas_thread()
     first.__enter__()
     second.__enter__()
@@ -84,7 +85,7 @@ def test_an_iterator_is_limited_only_while_it_runs(three):
 X = np.random.default_rng(0).uniform(1, 2, (20, 4))
 Y = np.repeat([0, 1], [12, 8])
 ENCODE = ["fit", "transform", "fit_transform"]
-# Methods that compute, and functions with what they are given.
+# Methods that compute, and functions with their arguments.
 METHODS = {
     "BackwardProjector": [*ENCODE, "inverse_transform", "kneighbors"],
     "LogLinearModel": ["fit", "score", "score_samples"],
@@ -126,7 +127,8 @@ def test_a_call_limits_threads_once(function, monkeypatch):
 
 
 def test_threads_do_not_change_warning_filters():
-    # Of the whole process: a worker that sets them sets those of all threads.
+    # The filters belong to the process: a worker that sets them sets them for all
+    # threads.
     rows = np.random.default_rng(0).gamma(1.0, size=(3000, 4, 4, 4))
     before = list(warnings.filters)
     with warnings.catch_warnings(record=True) as caught:

@@ -14,7 +14,7 @@ from sklearn_pnl import compare, control, encoding, geometry, methods
 
 ROOT = Path(sklearn_pnl.__file__).parent
 
-# What users write. A checker finds something in each line that is marked, only there.
+# Code that users write. A type checker reports exactly the marked lines.
 PROGRAM = """\
 import numpy as np
 from scipy.optimize import LinearConstraint
@@ -65,7 +65,7 @@ find_equalities(X).nothing  # wrong
 
 
 def public_functions():
-    """Functions, methods and properties by their public names."""
+    """Return functions, methods and properties by their public names."""
     for module in (sklearn_pnl, geometry, methods, encoding, control, compare):
         public = [name for name in vars(module) if name[0].isupper()]
         for name in getattr(module, "__all__", public):
@@ -107,7 +107,7 @@ def test_the_package_has_a_py_typed_marker():
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory):
-    """Messages of mypy about the package, and about the program."""
+    """Return the messages of mypy about the package and the program."""
     if find_spec("mypy") is None:
         pytest.skip("mypy is missing")
     folder = tmp_path_factory.mktemp("typing")

@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 N = 60
 ROWS = np.random.default_rng(0).gamma(3.0, size=(N, 3))
 LABELS = np.repeat([0, 1], [45, 15])
-# Nothing here is a table of numbers of N rows, or holds what may be one.
+# No value is a numeric table of N rows.
 NO_ROWS = {
     "None": None,
     "text": "abc",

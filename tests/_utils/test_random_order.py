@@ -31,7 +31,8 @@ def test_ranges_of_single_precision_do_not_overflow(missing):
 
 
 def test_the_first_rows_are_a_random_sample():
-    # Years in turn, of which systematic rows have one; and many copies of one row.
+    # Years in turn, where systematic rows have only one year, and many copies of one
+    # row.
     year = np.tile(np.arange(4.0), 5000)
     unit = np.repeat(np.arange(5000.0), 4)
     for X in (np.column_stack([unit, year]), np.minimum(unit, 500)[:, None]):

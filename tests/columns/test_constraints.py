@@ -106,7 +106,7 @@ def test_constraints_of_all_types_are_combined(frame):
         ColumnConstraint("count", equal=4),
     ]
     system = read_constraints(given, table_of(frame), 6)
-    # Categories are no numbers: the system is about the others.
+    # Categories are no numbers, so that the system contains only the other columns.
     assert system.feature_names == ("a", "b", "c", "count")
     expected = [[1, 0, -2, 0], [0, 1, 0, 2], [0, 0, 0, 1]]
     assert_array_equal(system.coefficients, expected)

@@ -76,7 +76,7 @@ def test_the_space_of_equalities_is_the_null_space_of_the_rows(seed):
     varying = np.ptp(X, axis=0) > 0
     assert len(found.values) == varying.sum() - rank
     assert_allclose(X @ found.coefficients.T, found.values + 0 * X[:, :1], atol=1e-9)
-    # Reduced echelon form: each pivot, with coefficient 1, is in its own row alone.
+    # Reduced echelon form: each pivot has coefficient 1, and occurs in no other row.
     at_pivots = found.coefficients[:, found.pivots]
     assert_array_equal(at_pivots, np.eye(len(found.values)))
     # Readable coefficients: fractions of small denominators.
@@ -113,7 +113,8 @@ def test_pivots_are_floats_or_integers_with_dividing_coefficients():
     hours, minutes = rng.integers(0, 9, (2, 80)).astype(float)
     base = rng.gamma(2.0, size=80)
     X = np.column_stack([hours, 60 * hours + minutes, minutes, base, base + 10 * hours])
-    # Floats depend first, of whole numbers that whose coefficient divides the others.
+    # Pivots are floats first, and then integers whose coefficient divides the remaining
+    # coefficients.
     found = equalities(X, np.array([1, 1, 1, 0, 0]))
     assert {3, 4} & set(found.pivots)
     whole = ~np.isin(found.pivots, [3, 4])
@@ -158,7 +159,8 @@ def test_float32_equalities_hold_up_to_float32_rounding():
     parts = gamma(0, 300, 4).astype(np.float32)
     X = np.column_stack([parts, parts.sum(axis=1, dtype=np.float32)])
     assert X.dtype == np.float32
-    # Drawn together, so that new rows keep it as nearly as the data do.
+    # The columns are drawn together, so that new rows keep the relation as nearly as
+    # the data.
     assert relations(X).in_equality.all()
     new = PNLAugmenter().fit(X).sample(500, random_state=0)
     gap = new[:, 4].astype(float) - new[:, :4].sum(axis=1, dtype=float)
@@ -186,7 +188,7 @@ def test_near_equalities_require_96_percent_explained_variance(seed):
         assert found.in_equality[3] == is_tied
         assert not found.in_equality[4]
         assert len(found.equalities) == 0
-        # The share that is left, by least squares.
+        # The unexplained share, by least squares.
         others = np.column_stack([x, np.ones(1500)])
         left = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
         assert (left.var() / y.var() <= 0.04) == is_tied
@@ -208,7 +210,8 @@ def test_exact_equalities_of_other_columns_imply_no_near_equality(seed, left):
 
 
 def test_equalities_of_a_subset_are_checked_on_all_rows():
-    # Rows of which equalities are computed satisfy it, others do not.
+    # The rows from which equalities are computed satisfy the equality, but the
+    # remaining rows do not.
     x = gamma(0, 4000, 2)
     X = np.column_stack([x, x.sum(axis=1)])
     X[1::2, 2] = gamma(1, 2000)
@@ -218,7 +221,7 @@ def test_equalities_of_a_subset_are_checked_on_all_rows():
 
 
 def panel(seed, n_units=700, n_periods=4):
-    """Units in several years each, with columns that vary in few rows or few years."""
+    """Make units in several years, with columns that vary in few rows or years."""
     rng = np.random.default_rng(seed)
     n = n_units * n_periods
     unit, period = np.divmod(np.arange(n), n_periods)
@@ -237,7 +240,7 @@ def panel(seed, n_units=700, n_periods=4):
 
 
 def sortings(X, seed):
-    """Row numbers by unit, by year, by the values of each column, and shuffled."""
+    """Return row numbers by unit, by year, by each column, and shuffled."""
     rng = np.random.default_rng(seed)
     for column in X:
         yield np.argsort(X[column].to_numpy(), kind="stable")
@@ -411,7 +414,7 @@ def test_sums_of_neighbouring_columns_are_found_in_few_rows(seed):
 
 
 def orders_slow(X):
-    """Pairs with overlapping ranges, never above, somewhere below."""
+    """Find pairs with overlapping ranges, never above and somewhere below."""
     low, high = X.min(axis=0), X.max(axis=0)
     d = X.shape[1]
     return {
@@ -437,7 +440,7 @@ def test_orders_agree_with_a_brute_force_search(n, seed):
     found = find_orders(X, low, high, times, random_order(X))
     pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
     assert pairs <= expected
-    # Those left out follow from two that are there.
+    # The missing pairs follow from two pairs that are present.
     closed = set(pairs)
     for _ in range(5):
         closed |= {(p, r) for p, q in closed for s, r in closed if q == s}
@@ -449,9 +452,9 @@ def test_orders_require_overlapping_ranges_and_equal_units():
     x = rng.uniform(size=200)
     far = np.column_stack([x, x + 5])
     assert len(relations(far).orders) == 0
-    # What extrapolation may reach counts.
+    # The range includes values that extrapolation can reach.
     assert relations(far, extrapolation=10.0).orders.tolist() == [[0, 1]]
-    # Times are in no order with numbers.
+    # Times are not compared with numbers.
     near = np.column_stack([x, x + rng.uniform(size=200)])
     assert len(relations(near).orders) == 1
     ends = near.min(axis=0), near.max(axis=0)
@@ -471,7 +474,7 @@ def test_missing_cells_are_ignored_in_orders():
 
 
 def blocks(X):
-    """Sets of the two-valued columns that go together."""
+    """Return the sets of binary columns that belong together."""
     found = relations(X)
     columns = np.flatnonzero(found.columns.binary)
     return {
@@ -493,7 +496,7 @@ def test_related_binary_columns_form_a_block():
     assert blocks(X) == {
         frozenset({0, 1, 2}), frozenset({3, 5}), frozenset({4}), frozenset({6, 7})
     }  # fmt: skip
-    # Of any two values, whichever is the larger one.
+    # Binary columns can have any two values, in any order.
     expected = blocks(X)
     X[:, :8] = np.where(rng.integers(0, 2, 8), 2 - X[:, :8], 7 * X[:, :8] - 3)
     assert blocks(X) == expected
@@ -510,7 +513,8 @@ def test_missing_cells_do_not_hide_blocks(seed):
 
 def test_binary_columns_of_a_given_equality_form_a_block():
     rng = np.random.default_rng(0)
-    # Of any two flags all four combinations are there: a + b = c + d alone links them.
+    # Any two flags have all four combinations, so that only a + b = c + d connects
+    # them.
     either = rng.integers(0, 2, (80, 2))
     other = np.where(rng.integers(0, 2, (80, 1)), either, either[:, ::-1])
     X = np.column_stack([either, other, rng.uniform(size=(80, 8))])
@@ -534,7 +538,7 @@ def test_equalities_must_hold_in_all_complete_rows():
     X = rng.gamma(2.0, size=(300, 5))
     X[:, 2] = X[:, 0] + X[:, 1]
     X[:, 4] = X[:, 2] + X[:, 3]
-    # In rows without the last total the first one is not the sum of its parts.
+    # In rows without the last total, the first total is not the sum of its parts.
     X[:60, 2] += 1
     X[:60, 4] = np.nan
     assert list(find_equalities(X).descriptions) == ["x4 = x0 + x1 + x3"]
@@ -542,11 +546,11 @@ def test_equalities_must_hold_in_all_complete_rows():
     assert len(find_equalities(X)) == 2
 
 
-# --- near equalities of whole numbers -----------------------------------------------
+# --- near equalities of integers --------------------------------------------------
 
 
 def rounded(seed, n=300):
-    """Invoices, weeks, months, costs with a fee: rounded sums of whole numbers."""
+    """Make invoices, weeks, months, costs with a fee: rounded sums of integers."""
     rng = np.random.default_rng(seed)
     number, days, fee = (
         rng.integers(1, 10, n),

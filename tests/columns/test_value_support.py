@@ -43,7 +43,7 @@ COLUMNS = {
 
 
 def places(values, made):
-    """Which multiple each value is, as a real number, by the way they were made."""
+    """Return each value as a multiple of the resolution by which it was made."""
     ends = [pd.Series(made(np.array([k]))).iloc[0] for k in (0, 1)]
     return np.array([float((v - ends[0]) / (ends[1] - ends[0])) for v in values])
 
@@ -165,7 +165,7 @@ def test_equalities_take_precedence_over_resolutions():
     augmenter = PNLAugmenter().fit(X)
     new = augmenter.sample(500, random_state=0)
     assert (new["sum"] == new["a"] + new["b"]).all()
-    # The sum of multiples of 4 and 6 is a multiple of 10 in these rows.
+    # In the given rows, the sum of multiples of 4 and 6 is a multiple of 10.
     assert augmenter.value_support_.widths.tolist() == [1, 6, 10, 1]
     assert (new["b"] % 6 == 0).all() and (new["sum"] % 10 == 0).all()
     assert len(new.merge(X)) < 100
@@ -281,7 +281,7 @@ CALENDARS = {
 
 
 def dated(dates, seed=0, n=400):
-    """A table with random dates of a calendar, all of them used."""
+    """Make a table with random dates of a calendar that uses all its dates."""
     rng = random(seed)
     which = np.r_[np.arange(len(dates)), rng.integers(0, len(dates), n - len(dates))]
     rng.shuffle(which)
@@ -371,7 +371,7 @@ def test_a_duration_between_two_months_is_computed_from_them():
 
 
 def test_months_and_days_of_an_equality():
-    """The delivery follows from the month and the days, so it has no calendar."""
+    """Test a delivery date that follows from the month and days: it has no calendar."""
     rng = random()
     months = pd.date_range("2015-01-01", periods=80, freq="MS")
     start = months[rng.integers(0, 80, 400)]

@@ -10,7 +10,7 @@ HOLES = (0.2, 0, 0.1, 0.4)
 
 
 def draw(seed=0, n_rows=80, n_features=4):
-    """Correlated features of very different units."""
+    """Draw correlated features of very different units."""
     rng = np.random.default_rng(seed)
     mixing = np.random.default_rng(7).normal(size=(n_features, n_features))
     units = 10.0 ** np.arange(n_features)
@@ -18,14 +18,14 @@ def draw(seed=0, n_rows=80, n_features=4):
 
 
 def punched(X, seed, shares=HOLES, by_value=0.0):
-    """Rows without some cells, by chance or the more often the larger the value."""
+    """Remove cells, by chance or more often for larger values."""
     chance = np.asarray(shares) * (1 + by_value * (X - X.mean(axis=0)) / X.std(axis=0))
     rng = np.random.default_rng([seed, 1])
     return np.where(rng.random(X.shape) < chance, np.nan, X)
 
 
 def mixed(seed, n=200):
-    """A frame of numbers, categories and dates that go together."""
+    """Make a frame of dependent numbers, categories and dates."""
     import pandas
 
     rng = np.random.default_rng(seed)
@@ -43,7 +43,7 @@ def mixed(seed, n=200):
 
 
 def slow_distances(X, others, leave_one_out=False):
-    """From each other row to the closest row of X, in standard deviations of X."""
+    """Compute distances to the closest row of X, in standard deviations of X."""
     std = np.where(np.ptp(X, axis=0) == 0, 1, X.std(axis=0))
     gaps = np.linalg.norm((others[:, None] - X) / std, axis=2)
     if leave_one_out:
@@ -52,7 +52,7 @@ def slow_distances(X, others, leave_one_out=False):
 
 
 def numbers_of(comparison):
-    """All numbers of a comparison."""
+    """Return all numbers of a comparison."""
     findings = [(f.value, f.baseline, f.threshold) for f in comparison.findings]
     features = [v for k, v in vars(comparison.features).items() if k != "names"]
     arrays = [comparison.distance, comparison.closest, comparison.baseline_distance]

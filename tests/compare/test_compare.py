@@ -65,7 +65,7 @@ def test_frames_with_categories_get_verdicts(container):
     one_city = X_test.assign(city=X_test["city"].cat.categories[0])
     one_city["city"] = one_city["city"].astype(X["city"].dtype)
     assert "shifted" in compare_samples(given(X), given(one_city), **FAST).verdict
-    # Categories that no longer go with the numbers.
+    # Categories that no longer depend on the numbers.
     apart = X_test.assign(city=X_test["city"].to_numpy()[::-1])
     apart["city"] = apart["city"].astype(X["city"].dtype)
     verdict = compare_samples(given(X), given(apart), **FAST).verdict

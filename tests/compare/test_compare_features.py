@@ -40,7 +40,7 @@ def test_differences_of_correlations(seed):
     assert_allclose(found.correlation_difference, expected, atol=1e-12)
     pairs = expected[np.triu_indices(4, 1)]
     assert found["correlations"].value == pytest.approx(np.mean(pairs**2) ** 0.5)
-    # A feature that is constant in new rows alone has lost its correlations.
+    # A feature that is constant only in new rows has lost its correlations.
     X_new[:, 1] = 0.1
     found = compare_samples(X, X_new, **FAST)
     assert_allclose(found.correlation_difference[1], -np.corrcoef(X.T)[1], atol=1e-12)
@@ -63,7 +63,7 @@ def test_baseline_change_depends_on_the_numbers_of_rows(seed):
 @pytest.mark.parametrize("shape", [1, 50])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_threshold_of_the_spread_follows_the_delta_method(seed, shape):
-    # Var log s = (kurtosis - 1) / 4n: of gamma values the kurtosis is 3 + 6 / shape.
+    # Var log s = (kurtosis - 1) / 4n; gamma values have the kurtosis 3 + 6 / shape.
     rng = np.random.default_rng(seed)
     X, X_new = rng.gamma(shape, size=(2, 200, 1))
     found = compare_samples(X, X_new, **FAST)["spread"]
@@ -106,7 +106,7 @@ def test_empty_columns_are_not_faults(of):
 
 
 def real_tables(seed, n_rows):
-    """Continuous, heavy-tailed, whole, rare and repeated values."""
+    """Make continuous, heavy-tailed, integer, rare and repeated values."""
     rng = np.random.default_rng(seed)
     return {
         "gaussian": draw(seed, n_rows),
@@ -162,7 +162,7 @@ def test_verdict_names_each_fault(seed, held_out):
     }
     given = {"X_test": X_test if held_out else None, "cv": 2, "random_state": seed}
     for fault, samples in cases.items():
-        # Other criteria ask no classifier.
+        # The other criteria need no classifier.
         other = {} if fault == "distinguishable" else {"classifier": FAST["classifier"]}
         for X_new in samples:
             assert fault in compare_samples(X, X_new, **given, **other).verdict

@@ -46,8 +46,8 @@ def test_missing_cells_are_replaced_by_the_median_in_distances(seed):
 @pytest.mark.parametrize("n_levels", [2, 15])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_categorical_and_numeric_columns_have_equal_weight(seed, n_levels):
-    # Indicators of levels in standard deviations: the mean square over pairs of
-    # training rows is 2, as of a standardised number.
+    # Indicators of levels are scaled by standard deviations: the mean square over pairs
+    # of training rows is 2, as for a standardised number.
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
 
@@ -100,7 +100,7 @@ def test_one_exact_copy_is_a_fault(held_out):
 
 
 def test_rows_equal_by_chance_are_not_copies():
-    # Of zero-inflated amounts some rows are zero throughout.
+    # Some rows of zero-inflated amounts contain only zeros.
     rng = np.random.default_rng(0)
     X, X_new = rng.gamma(1.0, size=(2, 200, 2)) * (rng.random((2, 200, 2)) > 0.4)
     X[:2], X_new[:2] = 0, 0

@@ -19,7 +19,7 @@ def stores(seed, n=60):
 
 
 def measures(X, offset=1.0):
-    """Weights of squared moves: the chi-square distance that is stated."""
+    """Return weights of squared moves: the documented chi-square distance."""
     X = np.asarray(X)
     width = np.ptp(X, axis=0)
     return ((X - X.min(axis=0)) / width + offset) * width**2
@@ -30,7 +30,7 @@ def distance(before, after, weights):
 
 
 def nearest_on_equalities(X, weights, a, b):
-    """Closed form for one row: ``x + w a' (a w a')^-1 (b - a x)``."""
+    """Compute the closed form for one row, ``x + w a' (a w a')^-1 (b - a x)``."""
     found = np.empty_like(X)
     for i, (x, w) in enumerate(zip(X, weights, strict=True)):
         gram = (a * w) @ a.T
@@ -64,7 +64,7 @@ def test_row_sums_agree_with_the_closed_form(n, offset):
 def test_intervals_and_bounds_agree_with_an_independent_solver(seed):
     rng = np.random.default_rng(seed)
     X = rng.gamma(3.0, size=(8, 4)) * [1, 10, 100, 1]
-    # What other rows have can be had.
+    # Values of existing rows are feasible.
     other = X[::-1]
     terms = [{0: 1, 1: 1, 2: -1}, {0: 1, 1: 2, 3: -1}]
     a = np.array([[1.0, 1, -1, 0], [1, 2, 0, -1]])
@@ -103,7 +103,7 @@ def test_intervals_and_bounds_agree_with_an_independent_solver(seed):
 
 @pytest.mark.parametrize("n", [3, 40, 400])
 def test_row_and_column_sums_agree_with_the_closed_form(n):
-    """All cells together are one long row."""
+    """Compare with the projection of all cells as one long row."""
     X = stores(n, n).to_numpy()
     wanted = {3: 1.3 * X[:, 3].sum(), 0: 0.8 * X[:, 0].sum()}
     moved = adjust(X, totals=wanted, equalities=LinearConstraint(TOTAL, 0, 0))
@@ -157,7 +157,7 @@ def test_intervals_of_totals_and_rows_are_satisfied_within_bounds(seed):
     assert distance(X, moved, weights) <= 1.001 * found.fun
 
 
-# --- what is kept -----------------------------------------------------------------
+# --- preserved values -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -202,7 +202,7 @@ def test_constant_columns_change_only_if_necessary():
     assert_allclose(adjust(X, both, equalities=None), [[7.5, 12.5]] * 9)
     asked = ColumnConstraint(0, equal=8.0)
     assert_allclose(adjust(X, asked, equalities=None), X + [0.5, 0.0])
-    # A row alone: each cell moves as its size is.
+    # In a single row, each cell moves in proportion to its size.
     alone = adjust(
         [[1.0, 3.0]], ColumnConstraint({0: 1, 1: 1}, equal=8.0), equalities=None
     )
@@ -328,7 +328,7 @@ def test_dates_stay_dates_and_durations_stay_durations():
             adjust(X, wrong)
 
 
-# --- what goes wrong --------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------
 
 
 def test_infeasible_constraints_are_reported_with_row_and_range():
@@ -377,7 +377,8 @@ def test_too_few_rows_to_find_equalities_raise_a_warning(n):
 
 
 def test_equalities_missed_in_few_rows_raise_a_warning():
-    # Quarters are not beside their months; the year is beside its quarters.
+    # Quarters are not adjacent to their months, but the year is adjacent to its
+    # quarters.
     X = np.random.default_rng(0).gamma(3.0, size=(8, 12))
     quarters = X.reshape(8, 4, 3).sum(axis=2)
     X = np.column_stack([X, quarters, quarters.sum(axis=1)])
@@ -393,7 +394,7 @@ def test_equalities_missed_in_few_rows_raise_a_warning():
     assert_allclose(rows[:, :12].sum(), 200)
 
 
-# --- whole numbers that rounding leaves without what is asked ----------------------
+# --- integers for which rounding violates a request -------------------------------
 
 
 def budgets(seed, n=30):
@@ -449,7 +450,8 @@ def test_tax_on_prices_is_satisfied_quickly_and_silently_next_to_integers(capfd)
     X = X.round(2).assign(tax=lambda X: (0.19 * X["net"]).round(2))
     X["gross"] = (X["net"] + X["tax"]).round(2)
     tax = {"tax": 1, "net": -0.19}
-    # Exactly, so that cents are left, and to the cent: seconds a row, once.
+    # With tolerance 0, rows are not rounded to cents. With half a cent, rows are
+    # rounded; this search once took seconds per row.
     for room in (0, 0.0051):
         rows = adjust(X, ColumnConstraint(tax, lower=-room, upper=room))
         assert (rows["tax"] - 0.19 * rows["net"]).abs().max() < room + 1e-6

@@ -118,7 +118,7 @@ def test_redundant_float32_features_hold_without_a_warning(seed):
     )
     X = X.astype(np.float32)
     augmenter = PNLAugmenter().fit(X)
-    # As far as the columns are rounded: also the constants, of which there are none.
+    # The equalities hold up to the rounding of the columns, and their constants are 0.
     assert len(augmenter.equalities_) >= 3
     assert_array_equal(augmenter.equalities_.lower, 0)
     terms = np.abs(augmenter.equalities_.coefficients) @ np.abs(X).max(axis=0)
@@ -147,7 +147,7 @@ def test_infeasible_constraints_are_explained_with_the_reachable_range(rows):
         "the bounds of the columns can only have 0 to 20: a miss of at least 30."
     )
     assert why.row == 7
-    # Each alone can be had.
+    # Each constraint can be satisfied separately.
     both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
     one = set_of(rows, **limits, constraints=both)
     why = explain_infeasible(rows, infeasible, one)

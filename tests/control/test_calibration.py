@@ -17,7 +17,7 @@ SEEDS = [0, 1, 2]
 
 
 def sample(seed, n=60):
-    """A sample, its design weights, and totals that other weights have."""
+    """Draw a sample, its design weights, and totals that other weights have."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({
         "region": rng.choice(["north", "south", "west"], n),
@@ -37,7 +37,7 @@ def sample(seed, n=60):
 
 
 def design_matrix(frame, totals):
-    """Columns that the weights are an exponential of, by the definition."""
+    """Build the columns of the exponential form of the weights, by definition."""
     parts = [
         (frame["region"] == level).to_numpy(float) for level in totals["region"].index
     ]
@@ -49,8 +49,8 @@ def design_matrix(frame, totals):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_weights_satisfy_totals_and_are_exponential_in_the_columns(seed):
-    # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) on the totals is
-    # what the nearest weights are, and nothing else is.
+    # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) with the totals
+    # characterises the nearest weights.
     frame, design, totals, *_ = sample(seed)
     weights, report = calibrate(
         frame, totals, design_weights=design, return_report=True
@@ -120,7 +120,7 @@ def test_satisfied_totals_leave_weights_unchanged(seed):
 def test_counts_of_crossed_categories_are_satisfied(seed):
     frame, design, _, crossed, _ = sample(seed)
     weights = calibrate(frame, {("region", "sex"): crossed}, design_weights=design)
-    # One factor a combination: post-stratification, in closed form.
+    # One factor per combination: post-stratification, in closed form.
     for level, count in crossed.items():
         rows = (frame[["region", "sex"]] == list(level)).all(axis=1).to_numpy()
         expected = design[rows] * count / design[rows].sum()
@@ -147,7 +147,7 @@ def test_totals_far_from_the_design_are_satisfied_exactly(scale):
         assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
 
 
-# --- what can be asked for ------------------------------------------------------
+# --- requests ---------------------------------------------------------------------
 
 
 def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
@@ -162,7 +162,8 @@ def test_tolerances_intervals_and_sums_of_columns_are_satisfied():
         frame, requested, design_weights=design, return_report=True
     )
     for level, count in wide.items():
-        # The nearest weights with less mass are at the near end of what is allowed.
+        # The nearest weights with a smaller sum are at the nearer bound of each
+        # interval.
         reached = weights[frame["region"] == level].sum()
         assert reached >= 0.9 * count * (1 - 1e-9)
         assert reached <= 1.1 * count * (1 + 1e-9)
@@ -217,7 +218,7 @@ def test_columns_can_be_given_by_index_or_name():
     np.testing.assert_array_equal(
         calibrate(numbered, {1: 1e5}), calibrate(frame, {"age": 1e5})
     )
-    # As everywhere: which of two columns is meant is not guessed.
+    # Ambiguous keys of columns are rejected, as in all functions.
     with pytest.raises(ValueError):
         calibrate(numbered[[1, 0]], {1: 1e5})
 
@@ -244,11 +245,11 @@ def test_report_contains_design_effect_and_totals():
     np.testing.assert_allclose(report.ratios, weights / design)
 
 
-# --- what cannot be met ---------------------------------------------------------
+# --- infeasible totals ------------------------------------------------------------
 
 
 def random_problem(rng):
-    """A small sample, its bounds, and totals, some of which no weights have."""
+    """Draw a small sample, its bounds, and totals, some of which are infeasible."""
     n, c = rng.integers(3, 12), rng.integers(1, 5)
     x = np.round(rng.normal(size=(n, c)) * rng.choice([0, 1, 1], size=(n, c)), 2)
     x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
@@ -355,7 +356,7 @@ def test_a_crosstab_requests_counts_of_combinations(key, is_named):
     weights = calibrate(X, {key: given})
     found = pd.crosstab(X[key[0]], X[key[1]], weights, aggfunc="sum")
     np.testing.assert_allclose(found, wanted)
-    # Where levels have names, their order is told by these.
+    # Names of index levels determine their order.
     if is_named:
         np.testing.assert_allclose(calibrate(X, {key[::-1]: given}), weights)
 
@@ -371,7 +372,8 @@ def test_means_slightly_out_of_reach_are_rejected_by_name(past):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_means_at_the_end_of_a_range_are_satisfied(seed):
-    # There all weights are at an end, which a finite multiplier cannot say.
+    # At the end of the range, all weights are at a bound, which no finite multiplier
+    # expresses.
     frame, design = sample(seed)[:2]
     income, north = frame["income"], frame["region"] == "north"
     largest = column_total("income", income.max(), mean=True)
@@ -393,7 +395,7 @@ def test_means_at_the_end_of_a_range_are_satisfied(seed):
 @pytest.mark.parametrize("power", [-9, 9])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_residuals_of_small_and_large_counts_are_relative(seed, power):
-    # A level that is to have next to nothing, or nearly all.
+    # The request for one level is nearly zero, or nearly the total.
     frame, design, totals, *_ = sample(seed)
     counts = totals["region"] * [10.0**power, 1, 1]
     requested = {"region": counts, "income": column_total("income", lower=0)}
@@ -405,11 +407,11 @@ def test_residuals_of_small_and_large_counts_are_relative(seed, power):
     np.testing.assert_allclose(found, counts, rtol=2e-9)
 
 
-# --- what other packages were asked for -----------------------------------------
+# --- issues of other packages -----------------------------------------------------
 
 
 def test_bounds_hold_or_an_error_is_raised():
-    # icarus 10: weights outside their bounds, for totals that no weights in them have.
+    # icarus 10: weights outside their bounds, for infeasible totals.
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"sexe": rng.choice([1, 2], 23), "salaire": rng.gamma(2, 900, 23)}
@@ -428,7 +430,7 @@ def test_bounds_hold_or_an_error_is_raised():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_totals_of_zero_are_satisfied(seed):
-    # icarus 18: a column of both signs whose total is to be 0.
+    # icarus 18: a column of both signs with the requested total 0.
     rng = np.random.default_rng(seed)
     x, design = rng.normal(size=(200, 1)), rng.gamma(2.0, size=200)
     weights = calibrate(x, [0.0], design_weights=design)
@@ -437,13 +439,13 @@ def test_totals_of_zero_are_satisfied(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_dependent_totals_are_satisfied_or_rejected(seed):
-    # icarus 18: a matrix of totals that is not of full rank.
+    # icarus 18: a matrix of totals without full rank.
     rng = np.random.default_rng(seed)
     x = np.eye(3)[rng.integers(3, size=200)]
     x = np.column_stack([x, x.sum(axis=1), x[:, 1] + x[:, 2], x[:, 1]])
     totals = rng.gamma(4.0, size=200) @ x
     np.testing.assert_allclose(calibrate(x, totals) @ x, totals, rtol=1e-9)
-    # What contradicts them is told with what the best weights miss.
+    # The message for contradictory totals names the residual of the best weights.
     with pytest.raises(CalibrationError, match="relative residual"):
         calibrate(x, totals * [1, 1, 1, 1.1, 1, 1])
 
@@ -479,7 +481,7 @@ def test_totals_are_rejected_only_if_a_linear_programme_is_infeasible(seed):
     elif report.converged:
         np.testing.assert_allclose(weights @ x, requested, atol=1e-7)
     else:
-        # At the very edge of what can be reached weights go to 0, ever more slowly.
+        # At the edge of the feasible set, weights converge to 0 ever more slowly.
         assert report.residual.max() < 1e-4
 
 
@@ -499,11 +501,11 @@ def test_rows_with_missing_category_keep_their_weight_or_are_named(container):
     requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
     with pytest.raises(ValueError, match="2 rows .* row 8"):
         calibrate(frame, requested)
-    # With their share left, they keep it.
+    # Rows without a category keep the remaining share.
     requested = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
     weights = calibrate(frame, requested)
     assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
-    # Those without design weight ask for none.
+    # Rows without design weight need no share.
     design = np.array([0.0 if answer is None else 1.0 for answer in sex])
     requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
     assert calibrate(frame, requested, design_weights=design)[8] == 0

@@ -13,7 +13,7 @@ SEEDS = [0, 1, 2]
 
 
 def households(n, seed):
-    """Households with counts of persons, and totals that whole weights have."""
+    """Make households with counts of persons, and totals of integer weights."""
     rng = np.random.default_rng(seed)
     size = 1 + np.minimum(rng.poisson(1.4, n), 4)
     persons = np.array([rng.multinomial(s, [0.3, 0.3, 0.2, 0.2]) for s in size])
@@ -53,8 +53,8 @@ def test_infeasible_integer_weights_are_rounded_with_a_warning():
 
 @pytest.mark.parametrize("n", [10, 60, 3000])
 def test_integer_weights_are_rounded_up_or_down(n):
-    # Each weight is rounded up or down, and so is their sum; what totals miss is a few
-    # terms, whatever the number of rows.
+    # Each weight, and the sum of the weights, is rounded up or down. Totals miss their
+    # requests by a few terms, for any number of rows.
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
     requested = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
@@ -103,7 +103,7 @@ def test_integer_weights_of_unconstrained_rows_preserve_their_sum():
 
 
 def test_search_for_integer_weights_is_limited():
-    """2000 nodes of the search would take minutes."""
+    """Test that the search stops, because 2000 nodes would take minutes."""
     rng, n = np.random.default_rng(1), 8000
     sizes = {"a": 12, "b": 9, "c": 7, "s": 2}
     frame = pd.DataFrame({name: rng.integers(0, k, n) for name, k in sizes.items()})
@@ -121,7 +121,7 @@ def test_search_for_integer_weights_is_limited():
 
 
 def projection_of(seed, n=3000):
-    """Make people, and fractional counts of other people by zone, age and sex."""
+    """Make people, and fractional counts of a population by zone, age and sex."""
     rng = np.random.default_rng(seed)
     sizes = {"zone": 12, "age": 5, "sex": 2}
     frame = pd.DataFrame({name: rng.integers(0, k, n) for name, k in sizes.items()})

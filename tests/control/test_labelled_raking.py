@@ -31,7 +31,7 @@ def margin(table, key):
 
 
 def problem(seed, keys=MARGINS, empty=0.0):
-    """A table, and margins of another with the same zeros."""
+    """Draw a table, and margins of another table with the same zeros."""
     rng = np.random.default_rng(seed)
     start, target = rng.gamma(1.0, size=(2, *SHAPE)) + 1e-3
     zero = rng.random(SHAPE) < empty
@@ -41,7 +41,7 @@ def problem(seed, keys=MARGINS, empty=0.0):
 
 
 def by_mode(margins):
-    """The same margins as the numeric core takes them."""
+    """Convert margins to arrays by modes."""
     names, found = list(LEVELS), {}
     for key, values in margins.items():
         key = key if isinstance(key, tuple) else (key,)
@@ -77,21 +77,21 @@ def test_result_agrees_with_rake_array(keys, empty, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_long_frames_may_lack_combinations(seed):
-    # A cell that is not there is a structural zero.
+    # A missing cell is a structural zero.
     table, margins = problem(seed, empty=0.3)
     expected = rake(table, margins).tables
     held = table[table > 0].sample(frac=1, random_state=seed)
     np.testing.assert_allclose(
         rake(held, margins).tables.reindex(table.index, fill_value=0), expected
     )
-    # A long frame has weights.
+    # A frame in long form is calibrated by weights.
     frame = pl.from_pandas(held.reset_index())
     weights = calibrate(frame, margins, design_weights=frame["people"])
     np.testing.assert_allclose(weights, expected.reindex(held.index))
 
 
 def test_margins_rounded_separately_require_a_tolerance():
-    # mipfp 10: margins from one table, rounded each for itself, are off by one or two.
+    # mipfp 10: margins from one table that are rounded separately differ by one or two.
     rng = np.random.default_rng(3)
     table = series(rng.gamma(1.0, size=SHAPE) * 40)
     margins = {key: margin(table, key).round() for key in combinations(LEVELS, 2)}

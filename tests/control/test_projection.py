@@ -16,7 +16,7 @@ from sklearn_pnl.control.projection import nearest_rows, project_rows
 
 @pytest.mark.parametrize("seed", range(20))
 def test_projections_agree_with_an_independent_solver(seed):
-    """Random equalities, intervals, limits and units."""
+    """Compare for random equalities, intervals, bounds and units."""
     rng = np.random.default_rng(seed)
     d, k, n = rng.integers(2, 7), rng.integers(1, 4), 3
     unit = np.geomspace(1, 10.0 ** rng.integers(0, 6), d)
@@ -24,7 +24,7 @@ def test_projections_agree_with_an_independent_solver(seed):
     a[~a.any(axis=1), 0] = 1
     a /= unit
     start, weights = rng.normal(size=(n, d)) * unit, rng.gamma(2, size=(n, d)) * unit**2
-    # A point that has what is asked, near or far.
+    # A feasible point, near or far.
     there = start + rng.normal(size=(n, d)) * unit * 10.0 ** rng.integers(-1, 3)
     values = there @ a.T
     lower = values - rng.gamma(1, size=values.shape) * (rng.random(k) < 0.5)
@@ -85,7 +85,7 @@ def test_feasible_rows_are_unchanged_and_inequalities_are_satisfied():
     assert not unmet.any()
     assert_array_equal(rows[ok], X[ok])
     assert not np.any(rows[:, 0] > rows[:, 1])
-    # A missing cell meets an inequality, and all are in cents.
+    # A missing cell satisfies an inequality, and all values are in cents.
     assert_array_equal(np.isnan(rows), np.isnan(X))
     cents = 100 * rows[~np.isnan(rows)]
     assert np.abs(cents - np.rint(cents)).max() < 1e-6
@@ -105,7 +105,7 @@ def test_orders_of_the_data_hold_unless_constraints_contradict_them():
     assert np.all(np.diff(rows, axis=1) >= 0)
     same = X[:, 0] >= 3
     assert_array_equal(rows[same], X[same])
-    # Orders give way to what is asked: the audit names them then.
+    # Requests take precedence over inequalities, which the audit then names.
     low = linear([[1, 0, 0], [0, 0, 1]], [3, -np.inf], [np.inf, 1])
     rows, unmet = project_rows(X, set_of(X, orders=orders, constraints=low))
     assert not unmet.any()
@@ -117,10 +117,10 @@ def test_missing_cells_are_filled_only_by_requested_equalities():
     given = X.copy()
     given[1, 1] = given[2, 2] = np.nan
     data = linear([1, 1, -1], 0, 0)
-    # An equality of the data says nothing about rows that lack a cell.
+    # An equality of the data does not apply to rows with a missing cell.
     rows, unmet = project_rows(given, set_of(X, equalities=data))
     assert_array_equal(rows, given)
-    # One that is asked for does.
+    # A requested equality applies to all rows.
     asked = linear([[1, 1, 0]], 3, 3)
     rows, unmet = project_rows(given, set_of(X, constraints=asked))
     assert not unmet.any()
@@ -165,7 +165,7 @@ def test_infeasible_rows_are_marked_and_other_rows_projected():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_largest_remainders_are_the_nearest_integers(seed):
-    """Of one sum, by trying all whole numbers around."""
+    """Compare one sum with a search over all integers nearby."""
     rng = np.random.default_rng(seed)
     x = rng.dirichlet(np.ones(4), size=6) * 10
     total = linear([1, 1, 1, 1], 10, 10)
@@ -181,7 +181,7 @@ def test_largest_remainders_are_the_nearest_integers(seed):
 
 
 def test_rounding_respects_signs_units_and_bounds():
-    # income - tax = net, in cents; income is what is asked.
+    # income - tax = net, in cents; income is requested.
     rows = np.array([[100.01, 33.333, 66.677], [10.0, 3.336, 6.664]])
     system = linear([1, -1, -1], 0, 0)
     low = np.column_stack([rows[:, 0], np.zeros((2, 2))])
@@ -190,12 +190,12 @@ def test_rounding_respects_signs_units_and_bounds():
     assert_array_equal(rounded[:, 0], rows[:, 0])
     assert_allclose(rounded @ [1, -1, -1], 0, atol=1e-12)
     assert_allclose(100 * rounded, np.rint(100 * rounded), atol=1e-9)
-    # Dozens and single pieces: the finer ones make up for it.
+    # Single pieces compensate for the rounding of dozens.
     mixed = linear([12, 1], 30, 30)
     ends = np.zeros((1, 2)), np.full((1, 2), 99.0)
     rounded = round_to_steps(np.array([[1.4, 13.2]]), np.ones(2), mixed, *ends)
     assert_array_equal(rounded, [[1, 18]])
-    # Between two whole numbers there is none: the nearest is next to it.
+    # No integer sum is 9.6, so that the nearest one is returned.
     half = linear([1, 1], 9.6, 9.6)
     rounded = round_to_steps(np.array([[4.8, 4.8]]), np.ones(2), half, *ends)
     assert rounded.sum() == 10
@@ -242,7 +242,7 @@ def test_base_rows_are_near_the_values_requested_for_each_row(n):
     rows = near_rows(values, ends, ends, rng)
     away = np.abs(values[rows] - ends)
     assert np.median(away[:, 0]) < 0.4 and (away[:, 1] == 0).mean() > 0.5
-    # Within an interval, base rows are spread as the training rows are.
+    # Within an interval, base rows are distributed as the training rows.
     low = np.full((5000, 2), [0.5, -np.inf])
     rows = near_rows(values, low, np.full((5000, 2), np.inf), rng)
     inside = values[:, 0] >= 0.5

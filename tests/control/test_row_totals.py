@@ -112,7 +112,7 @@ def test_shares_and_means_keep_the_sum_of_the_design_weights(seed, bounds):
         assert len(report.names) == sum(
             len(total.lower) if total.by_level else 1 for total in some
         )
-        # The number of rows as a further total changes nothing.
+        # Requesting the number of rows as a further total changes nothing.
         frame["one"] = 1.0
         sized = [*some, column_total("one", design.sum())]
         expected = calibrate(frame, sized, design_weights=design, bounds=bounds)

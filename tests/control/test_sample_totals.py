@@ -14,7 +14,7 @@ N = 60
 
 
 def table(seed, n=120):
-    """Households: money that adds up, persons that add up, cents, categories."""
+    """Make households with additive amounts and persons, cents and categories."""
     rng = np.random.default_rng(seed)
     region = rng.choice(["n", "s", "w"], n, p=rng.dirichlet([5, 3, 2]))
     adults, kids = rng.integers(1, 4, n), rng.poisson(0.8, n)
@@ -41,7 +41,7 @@ def fitted(seed):
 
 
 def planted(rng, X):
-    """Totals of a weighted sample of training rows, and what is asked for."""
+    """Return totals of a weighted sample of training rows, and the requests."""
     z = (X["wage"] - X["wage"].mean()) / X["wage"].std()
     weights = np.exp(rng.normal(scale=0.3) * z)
     rows = X.sample(
@@ -142,7 +142,7 @@ def test_one_seed_gives_the_same_rows():
     pd.testing.assert_frame_equal(rows, again)
 
 
-# --- constraints beside counts, and on whole numbers --------------------------------
+# --- constraints with counts, and on integers -------------------------------------
 
 
 def members(n=100):
@@ -159,7 +159,7 @@ def test_constraints_that_contradict_counts_are_rejected(counted, more):
     asked, totals = ColumnConstraint("member", equal=1), counted | more
     with pytest.raises(ValueError, match="10, .* 25"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
-    # One that the rows counted have is none.
+    # A constraint that the counted rows satisfy does not contradict the counts.
     asked = ColumnConstraint("income", lower=5)
     rows = augmenter.sample(25, 0, constraints=asked, totals=totals)
     assert rows["member"].sum() == 10

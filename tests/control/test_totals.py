@@ -22,7 +22,7 @@ STEPS = {"floats": np.array([0, 0, 0, 1, 1, 1]), "cents": [0.01, 0.01, 0.01, 1, 
 
 
 def random_table(seed, n=60, kind="floats"):
-    """wage, rent, net, adults, kids, persons."""
+    """Draw the columns wage, rent, net, adults, kids, persons."""
     rng = np.random.default_rng(seed)
     wage, share = rng.lognormal(7.5, 0.5, n), rng.uniform(0.1, 0.4, n)
     wage, rent = np.round(wage, 2), np.round(wage * share, 2)
@@ -42,7 +42,7 @@ def as_sums(coefficients, lower, upper=None):
 
 
 def settings(rows, kind="floats", **others):
-    """A feasible set of the rows of a table."""
+    """Return a feasible set of the rows of a table."""
     keeps = {
         "low": rows.min(axis=0), "high": rows.max(axis=0), "orders": ORDERS,
         "equalities": linear(EQUALITIES[0], 0, 0), "steps": STEPS[kind],
@@ -76,7 +76,7 @@ def test_feasible_sums_are_satisfied_and_relations_preserved(kind, seed):
     chosen = rng.permutation(6)[: rng.integers(1, 4)]
     a = np.eye(6)[chosen]
     if kind == "floats":
-        # Sums of units that do not divide each other leave no column on its steps.
+        # Sums of units that do not divide each other give a column no resolution.
         a = np.vstack([a, [0, 2, 0, 0, 1, 0]])
     sums = as_sums(a, a @ other.sum(axis=0))
     keeps = settings(start, kind)
@@ -219,7 +219,7 @@ def test_redundant_equalities_do_not_change_the_result():
     assert_allclose(again[:, :3], rows[:, :3], rtol=1e-9)
 
 
-# --- what is out of reach -----------------------------------------------------------
+# --- infeasible totals ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", STEPS)
@@ -261,7 +261,7 @@ def test_sums_between_multiples_of_the_resolution_are_rejected():
         project_to_totals(start, sums, settings(start, "cents"))
 
 
-# --- what is read -------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------
 
 
 def households(n=200):
@@ -333,7 +333,8 @@ def test_weighted_parents_satisfy_the_totals():
     assert weights.sum() == pytest.approx(100)
     assert weights @ frame["a"] == pytest.approx(110 * mean)
     assert weights[frame["region"] == "s"].sum() == pytest.approx(50)
-    # The nearest weights are an exponential of what is asked (Deville, Sarndal 1992).
+    # The nearest weights are an exponential of the requested columns (Deville, Sarndal
+    # 1992).
     x = np.column_stack([pd.get_dummies(frame["region"]), frame["a"]]).astype(float)
     ratio = np.log(weights)
     fitted = x @ np.linalg.lstsq(x, ratio, rcond=None)[0]

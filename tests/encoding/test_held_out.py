@@ -21,7 +21,7 @@ SHAPE = (4, 4, 4)
 
 
 def effects(rng, n, order, shape=SHAPE, deviation=0.45):
-    """Sums of random effects of the sets of modes up to an order, each centred."""
+    """Sum centred random effects of the sets of modes up to an order."""
     total = np.zeros((n, *shape))
     for size in range(1, order + 1):
         for modes in combinations(range(len(shape)), size):

@@ -16,12 +16,12 @@ FAR = 2**60 + 1
 
 
 def read(X, categorical=None, missing=None):
-    """The table of some rows."""
+    """Read rows as a table."""
     return read_table(Reader(categorical), X, missing)
 
 
 class Reader(SimpleNamespace):
-    """What the reading of rows asks of an estimator."""
+    """The attributes of an estimator that the reading of rows requires."""
 
     def __init__(self, categorical=None):
         super().__init__(categorical_features=categorical)
@@ -35,7 +35,7 @@ class Reader(SimpleNamespace):
 
 
 def equal(one, other):
-    """Whether rows are the same, with their container, names, types and values."""
+    """Check that rows have the same container, names, types and values."""
     if type(one) is not type(other):
         return False
     if sp.issparse(one):
@@ -61,7 +61,7 @@ def there_and_back(table):
 
 
 def common(n=N):
-    """Columns of every type that pandas, polars and pyarrow share."""
+    """Make columns of each type that pandas, polars and pyarrow share."""
     rng = np.random.default_rng(0)
     start = pd.Timestamp("2020-02-27")
     seconds = pd.to_timedelta(rng.integers(0, 10**7, n), unit="s")
@@ -84,7 +84,7 @@ def common(n=N):
 
 
 def of_pandas(n=N):
-    """Columns of the types that pandas alone has."""
+    """Make columns of the types that only pandas has."""
     pa = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(1)
     hours = pd.Timestamp("2020-02-27") + pd.to_timedelta(rng.integers(0, 999, n), "h")
@@ -122,7 +122,7 @@ def of_pandas(n=N):
 
 
 def of_polars(n=N):
-    """Columns of the types that polars alone has."""
+    """Make columns of the types that only polars has."""
     pl = pytest.importorskip("polars")
     rng = np.random.default_rng(0)
     return pl.DataFrame(
@@ -139,7 +139,7 @@ def of_polars(n=N):
 
 
 def exotic(n=N):
-    """Columns of types that float64 stands in for, by the name of their container."""
+    """Make columns of types that are read as float64, by container."""
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     cents = rng.integers(0, 999, n).tolist()

@@ -19,7 +19,7 @@ def read_gaps(X):
 
 
 def warn(table, of=None):
-    """Warn of a table, in the limits of another one."""
+    """Warn about a table, within the bounds of another table."""
     numbers = (table if of is None else of).numbers().astype(float)
     warn_extreme_values(table, np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0))
 

@@ -105,6 +105,6 @@ def test_rare_levels_share_coordinates_if_memory_is_limited():
     labels = np.arange(n)[:, None] // 2
     points = Indicators(labels, 1.0).points
     assert points.nbytes <= 1.01 * 2**28
-    # The most frequent levels have a coordinate of their own.
+    # Each of the most frequent levels has its own coordinate.
     few = np.minimum(labels, 3)
     assert Indicators(few, 1.0).points[:, :4].any(axis=0).all()

@@ -16,14 +16,14 @@ DAYS = pd.Series(pd.date_range("2020-01-01", periods=N, freq="3D"))
 
 
 def with_gaps(values, dtype):
-    """A column of a type with its third and sixth value missing."""
+    """Make a column of a type in which the third and sixth value are missing."""
     column = pd.Series(values).astype(dtype)
     column.iloc[[2, 5]] = None
     return column
 
 
 def typed():
-    """Columns of all types, each with missing cells."""
+    """Make columns of all types, each with missing cells."""
     numbers, flags = np.arange(N), np.arange(N) % 3 == 0
     floats = ["f8", "f4", "Float64", "Float32", "double[pyarrow]"]
     whole = ["Int64", "Int8", "UInt64", "int32[pyarrow]"]

@@ -60,7 +60,7 @@ def test_columns_in_errors_include_categorical_columns():
 
 
 def objects(rows):
-    """An array (n,) of rows."""
+    """Make an array (n,) of rows."""
     array = np.empty(len(rows), dtype=object)
     array[:] = rows
     return array

@@ -88,7 +88,7 @@ def test_large_integers_are_exact_relative_to_their_minimum(dtype):
         assert_array_equal(lower.ravel(), np.array(least, dtype=dtype))
     for rows in (X[:, :2], X[:, :2].reshape(N, 2, 1)):
         assert equal(there_and_back(read(rows)), rows)
-    # In one array of more axes, or sparse, all have one start.
+    # Arrays with more axes and sparse matrices have one origin for all columns.
     for rows in (sp.csr_array(X), X.reshape(N, 3, 1)):
         with pytest.warns(UserWarning, match=r"2\*\*53"):
             table = read(rows)
@@ -107,7 +107,7 @@ def test_new_numbers_are_rounded_and_clipped_to_the_type(dtype):
     assert new[2] == 1
     far = np.full((3, 1), ends[1], dtype=dtype)
     new = read(far).like(np.array([[1.0], [1e30], [0.0]])).ravel()
-    # Those of 64 bits count from their least.
+    # Integers of 64 bits are stored as differences from their minimum.
     assert ends[1] <= 2**53 or (new == far.ravel()).all()
 
 
@@ -134,7 +134,7 @@ def test_frames_are_restored(make):
     assert equal(first, X)
     assert len(whole) == 2 * N
     assert_array_equal(table.read(X), table.numbers())
-    # A part of the rows has rows of its own, of the same types.
+    # A part of the rows has its own rows, of the same types.
     members = np.arange(3, N, 4)
     part = table.take(members, "class 'a'")
     rows = X.iloc[members].reset_index(drop=True) if hasattr(X, "iloc") else None
@@ -155,7 +155,7 @@ def test_decimals_and_large_objects_are_read_as_float64(container):
     whole = table.stack([new])
     first = whole.iloc[:N] if hasattr(whole, "iloc") else whole[:N]
     assert equal(first, X)
-    # In the type of the column, as near as that is; objects that differ become floats.
+    # Values are as near as the type of the column permits; mixed objects become floats.
     if container == "objects":
         assert {*map(type, new["price"])} == {Decimal}
         assert {*map(type, new["mixed"])} == {float}
@@ -194,7 +194,7 @@ def test_column_names_can_have_any_type(names):
 
 
 class Shared:
-    """Rows that hand out their own memory."""
+    """Rows that return their own memory."""
 
     ndim = 2
 
@@ -227,7 +227,7 @@ def test_shared_memory_is_not_owned_by_the_table(dtype):
                 part.numbers()[...] = -1
         assert_array_equal(array, before)
     assert read(array).owned == (dtype in ("f2", "i8"))
-    # Lists are kept as one array, which the originals are returned from.
+    # Lists are stored as one array, from which the original rows are returned.
     listed = read(array.tolist())
     listed.take(np.arange(5), "part").numbers()[...] = -1
     assert listed.stack([listed.like(np.zeros((0, 4)))])[:5] == array.tolist()
@@ -261,7 +261,7 @@ def test_integers_are_converted_to_float64_in_parts():
     part = table.take(np.arange(10), "part")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # As doubles they are eight times as many bytes.
+    # As float64, the rows need eight times as many bytes.
     assert peak < 2 * X.nbytes
     assert part.owned
     assert_allclose(part.numbers(), 0)

@@ -210,7 +210,7 @@ def test_end_times_are_start_plus_duration_in_any_unit(of_start, of_took):
     assert (new["end"] - new["start"] == new["took"]).all()
     assert (new["took"] % (of_took * pd.Timedelta("1min")) == pd.Timedelta(0)).all()
     assert len(new.merge(X)) < 30
-    # What is printed can be given.
+    # Printed values can be passed as constraints.
     given = PNLAugmenter(equalities=augmenter.equalities_).fit(X)
     assert str(given.equalities_) == str(augmenter.equalities_)
 

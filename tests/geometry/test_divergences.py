@@ -40,7 +40,7 @@ def test_kl_closed_forms(p, q, expected):
 
 
 def test_kl_is_infinite_where_only_q_is_zero():
-    # No epsilon: an infinite divergence is reported as such.
+    # No epsilon hides an infinite divergence.
     p = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
     q = np.array([0.0, 0.5, 0.5])
     assert_array_equal(kl_divergence(p, q, axis=1), [np.inf, np.log(2)])

@@ -59,7 +59,7 @@ def poset_with_orders(seed, n_elements):
     return rng, poset, leq
 
 
-# --- parts and whole --------------------------------------------------------------
+# --- sums over the orders ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("concentration", [1.0, 0.2])

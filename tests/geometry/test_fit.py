@@ -150,7 +150,8 @@ def test_adjusted_degrees_of_freedom_of_a_general_poset(seed):
 
 def test_empty_cells_with_positive_margins_reduce_degrees_of_freedom():
     # Haberman, "The Analysis of Frequency Data", 1974: two opposite corners of 2 x 2 x
-    # 2 are 0, all margins positive, and yet no model of order 2 fills these cells.
+    # 2 are 0, and all margins are positive, but no model of order 2 fills the two
+    # cells.
     counts = np.array([[[0, 3], [2, 5]], [[4, 1], [3, 0]]])
     poset = TensorPoset((2, 2, 2))
     fit = goodness_of_fit(counts, poset, 2)
@@ -220,7 +221,7 @@ def test_invalid_counts_are_rejected(bad):
 
 
 def random_reference(seed, shape=SHAPE, share=0.25):
-    """Draw exposures, some of which are 0."""
+    """Draw exposures that contain zeros."""
     rng = np.random.default_rng(seed + 10)
     return rng.gamma(2.0, size=shape) * (rng.random(shape) > share)
 

@@ -52,7 +52,8 @@ def random_problem(shape, sets, seed, n=4, empty=0.0):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape, sets", CASES)
 def test_margins_are_satisfied_and_the_ratio_is_a_product(shape, sets, seed):
-    # Csiszar 1975, theorem 3.1: these two conditions define the I-projection.
+    # Csiszar 1975, theorem 3.1: the margins and the product form define the
+    # I-projection.
     tables, margins = random_problem(shape, sets, seed)
     found = rake_array(tables, margins, n_modes=len(shape), tol=1e-11)
     for modes, margin in margins.items():

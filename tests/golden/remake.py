@@ -27,7 +27,7 @@ N_NEW = 6
 
 
 def table(seed, n=40, d=5):
-    """Numbers in several units, some skewed."""
+    """Draw numbers in several units, some of them skewed."""
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((n, d)) * 10.0 ** (np.arange(d) % 3 - 1)
     X[:, 1::2] = np.exp(X[:, 1::2] / 10.0 ** (np.arange(d) % 3 - 1)[1::2])
@@ -35,7 +35,7 @@ def table(seed, n=40, d=5):
 
 
 def images(seed, *shape):
-    """Non-negative, every one with its own marginals."""
+    """Draw non-negative images with different marginals."""
     return np.random.RandomState(seed).uniform(0, 1, (30, *shape)) ** 2
 
 
@@ -143,14 +143,14 @@ RECIPES = [
 
 
 def shortened(values):
-    """Nine digits of numbers, which is more than is compared."""
+    """Round numbers to nine digits, which is more than tests compare."""
     if isinstance(values, list):
         return [shortened(value) for value in values]
     return float(f"{values:.9g}") if isinstance(values, float) else values
 
 
 def line(drawn):
-    """What one seed gives, as a line of the file."""
+    """Format the rows of one seed as a line of the file."""
     return json.dumps(
         {name: shortened(values.tolist()) for name, values in drawn.items()}
     )

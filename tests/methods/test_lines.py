@@ -27,7 +27,7 @@ BARE = {"extrapolation": None, "method": Lines(agreed_cells=False)}
 
 
 def draw(X, n=500, seed=0, with_parents=False, **params):
-    """New rows of an augmenter that looks at types alone, as the samplers do."""
+    """Sample from an augmenter that uses only the types, as the samplers do."""
     augmenter = PNLAugmenter(**{"value_support": None, **params}).fit(X)
     return augmenter.sample(n, random_state=seed, return_parents=with_parents)
 
@@ -41,9 +41,10 @@ def gamma(seed, *shape):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_affine_combinations_stay_in_every_m_flat_submanifold(seed):
-    # An m-flat sub-manifold is an affine subspace of eta, and an affine combination of
-    # its points is one (Amari and Nagaoka, Methods of information geometry, 2000,
-    # section 3.4). 80 rows cannot tell equalities between 122 columns, which hold.
+    # An m-flat submanifold is an affine subspace of eta, and contains affine
+    # combinations of its points (Amari and Nagaoka, Methods of information geometry,
+    # 2000, section 3.4). With 80 rows, equalities between 122 columns cannot be
+    # detected, but they hold.
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(80, 120))
     shares = rng.uniform(size=(120, 2)) * (rng.uniform(size=(120, 2)) < 0.5)
@@ -53,17 +54,17 @@ def test_affine_combinations_stay_in_every_m_flat_submanifold(seed):
     new = draw(X, seed=seed, **BARE)
     missed = np.abs(new @ coefficients).max(axis=0)
     assert (missed <= 1e-12 * np.ptp(parts @ shares, axis=0)).all()
-    # And the factor of the noise of a row keeps all orders between its columns.
+    # The factor of the noise of a row preserves all inequalities between columns.
     for p, q in itertools.permutations(range(122), 2):
         if (X[:, p] <= X[:, q]).all():
             assert (new[:, p] <= new[:, q]).all()
-    # The noise has not gone for it.
+    # The noise is not reduced.
     assert 0.85 < (new.std(axis=0) / X.std(axis=0)).mean() < 1.15
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_convex_combinations_stay_in_every_half_space(seed):
-    # The intersection of the half-spaces that hold the rows is their convex hull
+    # The intersection of the half-spaces that contain the rows is their convex hull
     # (Rockafellar, Convex analysis, 1970, theorem 11.5).
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 6)) * 10.0 ** rng.integers(-3, 4, 6)
@@ -78,7 +79,8 @@ def test_convex_combinations_stay_in_every_half_space(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixing_removes_a_sixth_of_the_covariance_of_differences(seed):
     # Var(x_i + t d) = V - E[d d'] / 6 for exchangeable pairs and uniform t; the noise
-    # adds noise^2 E[d d']. Among all others (k = m - 1) both are known in closed form.
+    # adds noise^2 E[d d']. If all other rows are neighbours (k = m - 1), both terms
+    # have a closed form.
     m, n = 40, 60_000
     X = np.random.default_rng(seed).normal(size=(m, 3)) @ np.diag([1, 10, 0.1])
     differences = 2 * np.cov(X.T)
@@ -90,13 +92,13 @@ def test_mixing_removes_a_sixth_of_the_covariance_of_differences(seed):
         error = (np.cov(new.T) - expected) / np.outer(spread, spread)
         # The deviation of an estimated covariance, sqrt(2 / n), nine times.
         assert np.abs(error).max() < 9 * np.sqrt(2 / n)
-        # Means: that of the rows, to six deviations.
+        # The mean is that of the rows, within six deviations.
         gap = np.abs(new.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
         assert gap.max() < 6 / np.sqrt(n)
 
 
 def test_copies_of_a_column_stay_copies():
-    # Every step does the same to a column and to its multiples.
+    # Each step is invariant to the scale of a column.
     X = np.random.default_rng(0).gamma(1.0, size=(20, 15))
     new = draw(np.hstack([X, 3 * X, -X, X + 7]))
     for copy, scale, shift in ((1, 3, 0), (2, -1, 0), (3, 1, 7)):
@@ -108,7 +110,7 @@ def test_copies_of_a_column_stay_copies():
 
 
 def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
-    """Steps 2 to 6 of the draw, one row and one cell after the other."""
+    """Compute steps 2 to 6 of the sampling for one row and cell after the other."""
     n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
     g = rng.standard_normal((n, k + 1))
     tied = np.zeros(X.shape[1], bool)
@@ -133,7 +135,7 @@ def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
                 s = min(s, (b[q] - b[p]) / (step[p] - step[q]))
         for c in range(X.shape[1]):
             if tied[c]:
-                # 1, reflected at 0 and s until it is between them.
+                # The value 1, reflected at 0 and s until it is between 0 and s.
                 h = 1.0 if s >= 1 else s - abs(1 % (2 * s) - s) if s > 0 else 0.0
                 new[row, c] = b[c] + h * step[c]
                 continue
@@ -236,7 +238,7 @@ def test_levels_that_decide_a_column_are_not_mixed(seed, form):
 
 
 def test_rare_levels_are_mixed_with_all_rows():
-    # A level of one row would give copies only.
+    # A level with one row would only give copies.
     rng = np.random.default_rng(0)
     level = np.repeat([0, 1, 2], [30, 30, 1])
     X = np.column_stack([rng.normal(size=(61, 3)), 10.0 * level])
@@ -311,7 +313,8 @@ def test_separate_ranges_by_chance_do_not_count(seed):
 @pytest.mark.parametrize("apart", [8, 20])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_dense_clusters_keep_their_spread(seed, apart):
-    # Noise of one size for all would blow it up, mixing alone takes a ninth away.
+    # Noise of one size for all rows would enlarge the cluster, and mixing without noise
+    # would reduce its variance by a ninth.
     rng = np.random.default_rng(seed)
     wide, tight = rng.normal(size=(100, 8)), 0.1 * rng.normal(size=(100, 8)) + apart
     new = draw(np.vstack([wide, tight]), 4000, seed)
@@ -323,7 +326,8 @@ def test_dense_clusters_keep_their_spread(seed, apart):
 
 
 def test_few_new_values_equal_a_bound():
-    # Neither free columns, which are reflected, nor tied ones, whose step is.
+    # Neither free columns, which are reflected, nor columns of equalities, whose step
+    # is shortened.
     parts = gamma(0, 200, 3)
     X = np.column_stack([parts, parts.sum(axis=1), gamma(1, 200, 2)])
     new = draw(X, 4000)
@@ -378,7 +382,7 @@ def test_exact_equalities_hold_next_to_a_trend_over_integer_years(seed):
     rows = PNLAugmenter().fit(X).sample(200, random_state=seed)
     missed = rows["log_part"] - rows["log_cost"] - rows["log_share"]
     assert np.abs(missed).max() <= 1e-12
-    # The trend is kept as in the data.
+    # The trend is that of the data.
     assert (rows["log_cost"] - 0.03 * rows["year"]).std() <= 0.01
 
 
@@ -417,7 +421,7 @@ def test_orders_always_hold(noise, seed):
     new = augmenter.sample(4000, random_state=seed)
     assert (new[:, 2] <= new[:, 3]).all()
     assert (new[:, 3] <= new[:, 0]).all()
-    # Nor is the order kept by making both the same.
+    # The order is not preserved by making both values equal.
     assert (new[:, 2] == new[:, 3]).mean() < 0.01
 
 
@@ -559,14 +563,16 @@ def test_a_table_of_only_binary_columns_gets_new_rows():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rare_binary_values_and_levels_keep_their_share(seed):
-    # A partner gives only if it is given to as often, else they lose up to a half.
+    # A neighbour gives a value only as often as it receives one. Otherwise, the share
+    # of the value would fall by up to a half.
     rng = np.random.default_rng(seed)
     n, rare, drawn = 60, 4, 20_000
     X = pd.DataFrame(rng.normal(size=(n, 3)), columns=[*"abc"])
     X["flag"] = (rng.permutation(n) < rare).astype(int)
     X["level"] = np.where(rng.permutation(n) < rare, "rare", "common")
     new = draw(X, drawn, seed)
-    # Within .3 of the share; the seeds alone are within .1 with probability 1 - 1e-3.
+    # The tolerance is 0.3 of the share; for the base rows, the error is below 0.1 with
+    # probability 1 - 1e-3.
     assert abs(new["flag"].mean() * n / rare - 1) < 0.3
     assert abs((new["level"] == "rare").mean() * n / rare - 1) < 0.3
 
@@ -576,7 +582,7 @@ def test_rare_binary_values_and_levels_keep_their_share(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_skip_patterns_of_missing_cells_hold(seed):
-    # Who has no car says nothing of its age and price.
+    # Rows without a car do not have its age and price.
     rng = np.random.default_rng(seed)
     has = rng.integers(0, 2, 200)
     X = pd.DataFrame({"has": has, "income": rng.normal(size=200)})
@@ -602,7 +608,8 @@ def test_new_rows_of_two_rows_and_of_copies():
 
 
 def test_copies_of_a_row_are_equally_likely_second_parents():
-    # 40 copies and 5 neighbours: a search would give the same five to all.
+    # With 40 copies and 5 neighbours, a search would return the same five rows for all
+    # copies.
     X = np.vstack([np.zeros((40, 2)), np.random.default_rng(0).normal(size=(20, 2))])
     _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
     of_copies = parents[parents[:, 0] < 40, 1]
@@ -611,7 +618,7 @@ def test_copies_of_a_row_are_equally_likely_second_parents():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_integers_that_depend_on_missing_cells_stay_integers(seed):
-    # Ages at marriage and now, of which some are unknown.
+    # Ages at marriage and now; some ages are unknown.
     rng = np.random.default_rng(seed)
     then, years = rng.integers(18, 40, (2, 150)), rng.integers(1, 30, 150)
     X = pd.DataFrame({"his": then[0] + years, "hers": then[1] + years})
@@ -627,7 +634,8 @@ def test_integers_that_depend_on_missing_cells_stay_integers(seed):
         assert len(known) < len(rows)
         assert (known["his"] == known["his_then"] + known["years"]).all()
         assert (known["hers"] == known["hers_then"] + known["years"]).all()
-        # Of his own years, and of nothing that stands for hers.
+        # The age follows from his own years, and not from values that replace her
+        # missing age.
         assert rows["his"].between(X["his"].min(), X["his"].max()).all()
         alone, lone = rows[rows["hers"].isna()], X[unknown]
         spread = (alone["his"] - alone["his_then"]).std()
