@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from . import geometry
+from ._utils.progress import progress_bar
 from .augmenter import PNLAugmenter
 from .compare import compare_samples
 from .imputer import ManyBodyImputer
@@ -66,4 +67,5 @@ __all__ = [
     "PriorCorrectedClassifier",
     "compare_samples",
     "geometry",
+    "progress_bar",
 ]

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import gen_batches
 
 from ._utils.arrays import BLOCK_CELLS
 from ._utils.blocks import map_blocks, observed_bounds
@@ -63,12 +62,17 @@ class NearRows:
         """Fill the missing cells of rows (n, D) with means of near rows."""
         filled = (rows - self._low) / self._unit
         # Distances in blocks that fit the caches take half as long.
-        for block in gen_batches(len(rows), max(1, _PAIRS // len(self._cells))):
-            self._fill(filled[block])
+        (filled,) = map_blocks(
+            self._fill,
+            filled,
+            step=max(1, _PAIRS // len(self._cells)),
+            task="ManyBodyImputer: fill from near rows",
+        )
         return filled * self._unit + self._low
 
     def _fill(self, rows):
-        """Fill the missing cells of rows (b, D) in place, in units of the ranges."""
+        """Fill the missing cells of rows (b, D), in units of the ranges."""
+        rows = rows.copy()
         seen = ~np.isnan(rows)
         cells, missing = np.where(seen, rows, 0.0), ~seen
         gaps = self._squared_gaps(cells, seen)
@@ -84,6 +88,7 @@ class NearRows:
             values, n_near = self._cells[donors[near], j], is_near.sum(axis=1)
             mean = (values * is_near).sum(axis=1) / np.maximum(n_near, 1)
             rows[todo, j] = np.where(n_near > 0, mean, self._mean[j])
+        return (rows,)
 
     def _squared_gaps(self, cells, seen):
         """Compute mean squared differences (b, n) over common cells, plus a constant.
@@ -278,7 +283,13 @@ class TensorFiller:
         model = partial(_model_block, **self._settings)
         tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
         step = max(1, BLOCK_CELLS // cells.shape[1])
-        measure, *more = map_blocks(model, *tensors, step=step, n_jobs=self._n_jobs)
+        measure, *more = map_blocks(
+            model,
+            *tensors,
+            step=step,
+            task="ManyBodyImputer: fit models",
+            n_jobs=self._n_jobs,
+        )
         return measure.reshape(cells.shape), *more
 
 

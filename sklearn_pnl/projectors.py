@@ -348,7 +348,11 @@ class ManyBodyProjector(_Encoder):
         codes = check_codes(self, X)
         codec = self._codec
         (measures,) = map_blocks(
-            codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs
+            codec.measures_of,
+            codes,
+            step=codec.encoded_at_once,
+            task=f"{type(self).__name__}: measures",
+            n_jobs=self.n_jobs,
         )
         return reshaped(measures, (-1, *self.poset_.shape))
 

@@ -186,7 +186,7 @@ def test_workers_process_blocks(client):
     # Blocks of 2 rows, in tasks of three blocks.
     with joblib.parallel_config("dask"):
         rows, processes, threads, lengths = blocks.map_blocks(
-            marked, np.arange(79), step=2
+            marked, np.arange(79), step=2, task="mark"
         )
     workers = set(client.run(os.getpid).values())
     assert_array_equal(rows, np.arange(79))

@@ -23,6 +23,7 @@ from .arrays import (
     slices,
     some_columns,
 )
+from .progress import tracked
 from .threads import one_blas_thread
 
 _LARGEST = 31 * 2**20
@@ -30,19 +31,21 @@ _LARGEST = 31 * 2**20
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
-def map_blocks(function, *arrays, step, n_jobs=None):
+def map_blocks(function, *arrays, step, task, n_jobs=None):
     """Apply ``function(*blocks)`` to blocks of ``step`` rows, and combine the results.
 
     ``function`` returns a tuple of arrays with one entry per row. The function must be
     picklable if workers are in other processes or on other machines. Each result is
     copied into the output as soon as it is available, so that the output is stored
     once. BLAS uses one thread, because blocks are small; ``n_jobs`` uses more cores.
+    ``task`` describes the work in :func:`progress_bar`.
     """
     if is_foreign(arrays[0]):
-        return _on_device(function, arrays, step * DEVICE_BLOCKS)
+        return _on_device(function, arrays, step * DEVICE_BLOCKS, task)
     n, joined, done = len(arrays[0]), None, 0
     with one_blas_thread():
-        for parts in _results(function, arrays, n, step, n_jobs):
+        results = _results(function, arrays, n, step, n_jobs)
+        for parts in tracked(results, -(-n // step), task):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
             for array, part in zip(joined, parts, strict=True):
@@ -51,12 +54,14 @@ def map_blocks(function, *arrays, step, n_jobs=None):
     return joined
 
 
-def _on_device(function, arrays, step):
+def _on_device(function, arrays, step, task):
     """Apply a function to blocks of arrays on a device, one block at a time."""
-    batches = gen_batches(arrays[0].shape[0], step)
-    results = [
-        _of_block(function, b.start, *(a[b, ...] for a in arrays)) for b in batches
-    ]
+    n = arrays[0].shape[0]
+    results = (
+        _of_block(function, b.start, *(a[b, ...] for a in arrays))
+        for b in gen_batches(n, step)
+    )
+    results = tracked(results, -(-n // step), task)
     return [concat(parts) for parts in zip(*results, strict=True)]
 
 

@@ -620,7 +620,9 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
         n_jobs = None
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
-    encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
+    encoded = Encoded(
+        *map_blocks(encode, rows, step=step, task=f"{caller}: encode", n_jobs=n_jobs)
+    )
     check_masses(to_host(encoded.mass))
     residual, tol = to_host(encoded.residual), codec.attainable_tol(rows)
     if codec.solves and tol > codec.tol:

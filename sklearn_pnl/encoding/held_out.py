@@ -44,7 +44,7 @@ def held_out_likelihood(codec, rows, n_jobs=None):
 
     step = even_step(len(rows), codec.encoded_at_once)
     return sum(
-        map_blocks(of_part, fitted, held_out, step=step, n_jobs=n_jobs)[0]
+        map_blocks(of_part, fitted, held_out, step=step, task="score", n_jobs=n_jobs)[0]
         for fitted, held_out in divide(rows)
     )
 

@@ -116,7 +116,7 @@ class KLMetric:
         step = self._codec.encoded_at_once
         if codes.shape[0] <= step:
             return self._queries(codes)[0]
-        return map_blocks(self._queries, codes, step=step)[0]
+        return map_blocks(self._queries, codes, step=step, task="measure codes")[0]
 
     def _queries(self, codes):
         factor = self._factor
@@ -212,7 +212,12 @@ class TrainingRows:
         """Compute KL(w, w_i) in nats or Euclidean distances of codes to rows (n, k)."""
         step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
         return map_blocks(
-            self._metric.distances, codes, neighbors, step=step, n_jobs=n_jobs
+            self._metric.distances,
+            codes,
+            neighbors,
+            step=step,
+            task="measure distances",
+            n_jobs=n_jobs,
         )[0]
 
     def mean(self, neighbors):
@@ -234,7 +239,9 @@ class TrainingRows:
             rows, n_jobs = rows[:0, ...], None
         decode = partial(codec.decode, rows=rows, masses=self.masses)
         given, step = (codes, neighbors, weights), codec.decoded_at_once
-        rows, residual = map_blocks(decode, *given, step=step, n_jobs=n_jobs)
+        rows, residual = map_blocks(
+            decode, *given, step=step, task=f"{caller}: decode", n_jobs=n_jobs
+        )
         tol = codec.attainable_tol(rows)
         warn_unconverged(caller, to_host(residual), tol, codec.max_iter)
         return rows
@@ -424,7 +431,13 @@ def _search_by(search, queries, k, n_jobs):
     if n_jobs == 1:
         return search.query(queries, k)
     step = max(1, -(-len(queries) // n_jobs))
-    return map_blocks(partial(search.query, k=k), queries, step=step, n_jobs=n_jobs)
+    return map_blocks(
+        partial(search.query, k=k),
+        queries,
+        step=step,
+        task="search for neighbours",
+        n_jobs=n_jobs,
+    )
 
 
 def _with_some_column(points):

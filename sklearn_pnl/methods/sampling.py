@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from .._utils.arrays import dense
+from .._utils.progress import tracked
 from .._utils.warnings import warn_user
 from ..columns.constraints import Infeasibility, LinearConstraints, read_constraints
 from ..columns.mixing import find_mixable
@@ -295,10 +296,11 @@ class RowSampler:
         # Rounding depends on which rows a matrix product is over: the same for all
         # sizes.
         is_cut = size is not None and self.projects
-        sampled = self.source.batches(
-            self.conditioned(rng), rng, at_once if is_cut or size is None else size
-        )
+        step = at_once if is_cut or size is None else size
+        sampled = self.source.batches(self.conditioned(rng), rng, step)
         batches = (self._repaired(batch, steps) for batch in sampled)
+        task = f"{self.context.caller}: sample"
+        batches = tracked(batches, -(-self.request.n_samples // step), task)
         return resized(batches, size) if is_cut else batches
 
     def _repaired(self, batch, steps):
