@@ -7,7 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl.columns.repair import STEPS, round_values
+from sklearn_pnl.columns.value_support import find_value_support
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
+from sklearn_pnl.frames import TableReader, read_table
 
 pd = pytest.importorskip("pandas")
 
@@ -21,6 +23,8 @@ def minutes(counts):
 
 
 FIRST = pd.Timestamp("2026-01-05")
+
+
 COLUMNS = {
     "thousands": (lambda k: 1000 * k, "multiples of 1000"),
     "offset": (lambda k: 7 + 10 * k, "multiples of 10, from 7"),
@@ -405,3 +409,37 @@ def test_months_of_polars_and_of_a_fixed_offset():
     local = frame.assign(date=frame["date"].dt.tz_localize("+09:00"))
     new = PNLAugmenter().fit(local).sample(200, random_state=0)["date"]
     assert (new.dt.day == 1).all() and (new.dt.hour == 0).all()
+
+
+# --- value support ----------------------------------------------------------------
+
+
+def support_of(**columns):
+    X = pd.DataFrame(columns)
+    table = read_table(TableReader(), X, missing=True)
+    return find_value_support(table.numbers(), table)
+
+
+def test_resolution_of_decimals_and_integers_is_found():
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, 100.0, 200)
+    support = support_of(
+        free=x, cents=x.round(2), tenths=x.round(1), rooms=x.round(), n=x.astype(int),
+        single=x.round(2).astype(np.float32), fine=x.round(5), large=1e13 + x.round(4),
+    )  # fmt: skip
+    steps = [0, 0.01, 0.1, 1, 1, 0.01, 0, 0]
+    assert_array_equal(support.steps, steps)
+    assert "cents: multiples of 0.01" in str(support)
+    assert "rooms: integers" in str(support)
+
+
+def test_frequent_values_are_atoms():
+    rng = np.random.default_rng(1)
+    x = rng.gamma(2.0, size=400)
+    zero = np.where(rng.random(400) < 0.4, 0.0, x)
+    capped = np.minimum(x, 3.0)
+    gaps = np.where(rng.random(400) < 0.25, np.nan, x)
+    dice = rng.integers(1, 7, 400).astype(float)
+    support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
+    atoms = {j: values.tolist() for j, values in support.atoms.items()}
+    assert atoms == {1: [0.0], 2: [3.0]}

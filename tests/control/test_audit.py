@@ -1,4 +1,4 @@
-"""Final check of new rows, and explanations of violated constraints."""
+"""Final check of new rows with requests, and its report."""
 
 from dataclasses import replace
 
@@ -11,11 +11,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
-from sklearn_pnl.columns.value_support import find_value_support
 from sklearn_pnl.control import ColumnConstraint, Infeasibility
 from sklearn_pnl.control.audit import audit_rows, report_of
-from sklearn_pnl.control.infeasible_requests import explain_infeasible
-from sklearn_pnl.frames import TableReader, read_table
 
 
 @pytest.fixture
@@ -133,59 +130,6 @@ def test_float32_cents_hold_without_a_warning(seed):
     rows = PNLAugmenter().fit(X).sample(100, random_state=seed)
     assert_array_equal(rows, np.round(rows.astype(float), 2).astype(np.float32))
     assert_allclose(rows[:, :3].sum(axis=1, dtype=float), rows[:, 3], rtol=1e-6)
-
-
-def test_infeasible_constraints_are_explained_with_the_reachable_range(rows):
-    infeasible = np.arange(20) >= 7
-    data = linear([1, 1, -1], 0, 0)
-    requested = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
-    limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
-    one = set_of(rows, **limits, constraints=requested)
-    why = explain_infeasible(rows, infeasible, one)
-    assert str(why).startswith(
-        "Row 7 cannot satisfy all constraints: a + b must be 50 to 60, but rows within "
-        "the bounds of the columns can only have 0 to 20: a miss of at least 30."
-    )
-    assert why.row == 7
-    # Each constraint can be satisfied separately.
-    both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
-    one = set_of(rows, **limits, constraints=both)
-    why = explain_infeasible(rows, infeasible, one)
-    assert "5 <= a <= 6 can only have 5 to 16: a miss of at least 1." in str(why)
-
-
-# --- value support ----------------------------------------------------------------
-
-
-def support_of(**columns):
-    X = pd.DataFrame(columns)
-    table = read_table(TableReader(), X, missing=True)
-    return find_value_support(table.numbers(), table)
-
-
-def test_resolution_of_decimals_and_integers_is_found():
-    rng = np.random.default_rng(0)
-    x = rng.gamma(2.0, 100.0, 200)
-    support = support_of(
-        free=x, cents=x.round(2), tenths=x.round(1), rooms=x.round(), n=x.astype(int),
-        single=x.round(2).astype(np.float32), fine=x.round(5), large=1e13 + x.round(4),
-    )  # fmt: skip
-    steps = [0, 0.01, 0.1, 1, 1, 0.01, 0, 0]
-    assert_array_equal(support.steps, steps)
-    assert "cents: multiples of 0.01" in str(support)
-    assert "rooms: integers" in str(support)
-
-
-def test_frequent_values_are_atoms():
-    rng = np.random.default_rng(1)
-    x = rng.gamma(2.0, size=400)
-    zero = np.where(rng.random(400) < 0.4, 0.0, x)
-    capped = np.minimum(x, 3.0)
-    gaps = np.where(rng.random(400) < 0.25, np.nan, x)
-    dice = rng.integers(1, 7, 400).astype(float)
-    support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
-    atoms = {j: values.tolist() for j, values in support.atoms.items()}
-    assert atoms == {1: [0.0], 2: [3.0]}
 
 
 # --- report -----------------------------------------------------------------------

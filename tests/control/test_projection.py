@@ -8,9 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl import PNLAugmenter
-from sklearn_pnl.columns.rounding import round_to_steps
 from sklearn_pnl.control import ColumnConstraint
-from sklearn_pnl.control.base_rows import condition_weights, near_rows
 from sklearn_pnl.control.projection import nearest_rows, project_rows
 
 
@@ -158,116 +156,6 @@ def test_infeasible_rows_are_marked_and_other_rows_projected():
     assert_array_equal(unmet, [False, True, False, False, True])
     assert_allclose(rows[~unmet].sum(axis=1), asked.lower[~unmet, 0], atol=1e-9)
     assert np.all((rows >= 0) & (rows <= 1))
-
-
-# --- steps ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_largest_remainders_are_the_nearest_integers(seed):
-    """Compare one sum with a search over all integers nearby."""
-    rng = np.random.default_rng(seed)
-    x = rng.dirichlet(np.ones(4), size=6) * 10
-    total = linear([1, 1, 1, 1], 10, 10)
-    ends = np.zeros(x.shape), np.full(x.shape, 10.0)
-    rounded = round_to_steps(x, np.ones(4), total, *ends)
-    assert_array_equal(rounded.sum(axis=1), np.full(6, 10.0))
-    for row, found in zip(x, rounded, strict=True):
-        around = np.stack(np.meshgrid(*[[np.floor(v), np.ceil(v)] for v in row]), -1)
-        around = around.reshape(-1, 4)
-        around = around[around.sum(axis=1) == 10]
-        best = np.abs(around - row).sum(axis=1).min()
-        assert np.abs(found - row).sum() <= best + 1e-12
-
-
-def test_rounding_respects_signs_units_and_bounds():
-    # income - tax = net, in cents; income is requested.
-    rows = np.array([[100.01, 33.333, 66.677], [10.0, 3.336, 6.664]])
-    system = linear([1, -1, -1], 0, 0)
-    low = np.column_stack([rows[:, 0], np.zeros((2, 2))])
-    high = np.column_stack([rows[:, 0], np.full((2, 2), 100.0)])
-    rounded = round_to_steps(rows, np.full(3, 0.01), system, low, high)
-    assert_array_equal(rounded[:, 0], rows[:, 0])
-    assert_allclose(rounded @ [1, -1, -1], 0, atol=1e-12)
-    assert_allclose(100 * rounded, np.rint(100 * rounded), atol=1e-9)
-    # Single pieces compensate for the rounding of dozens.
-    mixed = linear([12, 1], 30, 30)
-    ends = np.zeros((1, 2)), np.full((1, 2), 99.0)
-    rounded = round_to_steps(np.array([[1.4, 13.2]]), np.ones(2), mixed, *ends)
-    assert_array_equal(rounded, [[1, 18]])
-    # No integer sum is 9.6, so that the nearest one is returned.
-    half = linear([1, 1], 9.6, 9.6)
-    rounded = round_to_steps(np.array([[4.8, 4.8]]), np.ones(2), half, *ends)
-    assert rounded.sum() == 10
-
-
-def test_floats_compensate_for_rounded_integers():
-    X = np.array([[1.0, 4.0, 5.0], [3.0, 2.5, 5.5], [2.0, 8.25, 10.25]])
-    data = linear([1, 1, -1], 0, 0)
-    asked = linear([0, 0, 1], 7.7, 7.7)
-    whole = set_of(X, steps=[1, 0, 0], precision=[0, 1e-16, 1e-16],
-                         equalities=data, constraints=asked)  # fmt: skip
-    rows, unmet = project_rows(X, whole)
-    assert not unmet.any()
-    assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))
-    assert_array_equal(rows[:, 2], np.full(3, 7.7))
-    assert_allclose(rows[:, 0] + rows[:, 1], 7.7)
-    off_steps = linear([[0, 0, 1]], 7.123, 7.123)
-    cents = set_of(X, steps=0.01, equalities=data, constraints=off_steps)
-    rows, unmet = project_rows(X, cents)
-    assert_array_equal(rows[:, 2], np.full(3, 7.123))
-    assert_allclose(rows[:, 0] + rows[:, 1], 7.123)
-
-
-# --- weights of seeds -------------------------------------------------------------
-
-
-def test_base_rows_are_weighted_by_distance_to_the_constraint():
-    values = np.random.default_rng(0).normal(size=(500, 1))
-    weights = condition_weights(values, np.array([1.0]), np.array([1.2]))
-    assert weights.sum() == pytest.approx(1)
-    mean = weights @ values[:, 0]
-    assert 0.9 < mean < 1.3
-    far = condition_weights(values, np.array([9.0]), np.array([9.0]))
-    assert 20 * (1 - 1e-9) <= 1 / (far**2).sum() < 40
-    assert far @ values[:, 0] > 1.5
-
-
-@pytest.mark.parametrize("n", [100, 3000])
-def test_base_rows_are_near_the_values_requested_for_each_row(n):
-    rng = np.random.RandomState(0)
-    values = rng.normal(size=(n, 2))
-    values[:, 1] = np.round(values[:, 1])
-    ends = values[rng.randint(n, size=5000)]
-    rows = near_rows(values, ends, ends, rng)
-    away = np.abs(values[rows] - ends)
-    assert np.median(away[:, 0]) < 0.4 and (away[:, 1] == 0).mean() > 0.5
-    # Within an interval, base rows are distributed as the training rows.
-    low = np.full((5000, 2), [0.5, -np.inf])
-    rows = near_rows(values, low, np.full((5000, 2), np.inf), rng)
-    inside = values[:, 0] >= 0.5
-    assert inside[rows].mean() > 0.7
-    assert len(np.unique(rows[inside[rows]])) > 0.9 * min(inside.sum(), 900)
-    found = values[rows[inside[rows]], 0].mean()
-    assert abs(found - values[inside, 0].mean()) < 0.15
-
-
-def test_all_rows_with_the_requested_value_are_base_rows():
-    values = np.repeat([0.0, 1.0], 4000)[:, None]
-    ends = np.full((20_000, 1), 1.0)
-    rows = near_rows(values, ends, ends, np.random.RandomState(0))
-    assert rows.min() >= 4000 and len(np.unique(rows)) > 3900
-    shares = np.arange(8000) % 2
-    rows = near_rows(values, ends, ends, np.random.RandomState(0), shares)
-    assert rows.min() >= 4000 and (rows % 2 == 1).all()
-
-
-def test_columns_without_values_do_not_affect_weights():
-    values = np.random.default_rng(0).normal(size=(50, 2))
-    values[:, 1] = np.nan
-    ends = np.array([1.0, 5.0])
-    of_first = condition_weights(values[:, :1], ends[:1], ends[:1])
-    assert_allclose(condition_weights(values, ends, ends), of_first)
 
 
 def test_integers_are_rounded_even_if_an_order_must_be_restored():

@@ -1,9 +1,11 @@
 """Totals of weighted rows: contradictions, ranges, and the sum of the weights."""
 
-from itertools import combinations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.optimize import linprog
 
@@ -169,3 +171,243 @@ def test_many_counts_agree_with_proportional_fitting(n_zones):
             sums = np.bincount(groups, fitted)
             fitted *= (wanted / np.where(sums > 0, sums, 1))[groups]
     np.testing.assert_allclose(weights, fitted, rtol=1e-5, atol=1e-7)
+
+
+SEEDS = [0, 1, 2]
+
+
+def sample(seed, n=60):
+    """Draw a sample, its design weights, and totals that other weights have."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "region": rng.choice(["north", "south", "west"], n),
+        "sex": rng.choice(["f", "m"], n),
+        "age": rng.integers(18, 90, n),
+        "income": rng.lognormal(7, 1, n),
+    })  # fmt: skip
+    design, true = rng.gamma(4.0, 5.0, size=(2, n))
+    counts = pd.Series(true).groupby(frame["region"]).sum()
+    crossed = pd.Series(true).groupby([frame["region"], frame["sex"]]).sum()
+    totals = {
+        "region": counts,
+        "income": float(true @ frame["income"]),
+        "age": column_total("age", true @ frame["age"] / true.sum(), mean=True),
+    }
+    return frame, design, totals, crossed, true
+
+
+# --- infeasible totals ------------------------------------------------------------
+
+
+def random_problem(rng):
+    """Draw a small sample, its bounds, and totals, some of which are infeasible."""
+    n, c = rng.integers(3, 12), rng.integers(1, 5)
+    x = np.round(rng.normal(size=(n, c)) * rng.choice([0, 1, 1], size=(n, c)), 2)
+    x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
+    design = rng.gamma(2.0, size=n)
+    bounds = [(0, np.inf), (0.5, 2.0), (0, 1.5)][rng.integers(3)]
+    requested = (design * rng.gamma(1.0, size=n)) @ x + rng.choice(
+        [0, 0, 3]
+    ) * rng.normal(size=c)
+    return x, design, bounds, requested
+
+
+def test_largest_residual_of_contradictory_margins_is_named():
+    frame, *_ = sample(0)
+    by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
+    requested = {
+        "region": {"north": 20, "south": 25, "west": 20},
+        ("region", "sex"): by_sex,
+    }
+    missed = "region='south'.* rtol="
+    with pytest.raises(ValueError, match=missed):
+        calibrate(frame, requested)
+    requested["region"] = column_total("region", requested["region"], rtol=0.25)
+    weights = calibrate(frame, requested)
+    assert weights[frame["region"] == "south"].sum() == pytest.approx(20)
+
+
+@pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
+def test_means_slightly_out_of_reach_are_rejected_by_name(past):
+    frame = sample(0)[0]
+    most = frame["income"].max()
+    requested = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(CalibrationError, match="'income'"):
+        calibrate(frame, requested)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_means_at_the_end_of_a_range_are_satisfied(seed):
+    # At the end of the range, all weights are at a bound, which no finite multiplier
+    # expresses.
+    frame, design = sample(seed)[:2]
+    income, north = frame["income"], frame["region"] == "north"
+    largest = column_total("income", income.max(), mean=True)
+    weights, report = calibrate(
+        frame, largest, design_weights=design, return_report=True
+    )
+    np.testing.assert_array_equal(weights > 0, income == income.max())
+    ends = np.where(income > income.median(), 2 * design, design / 2)
+    centred = pd.DataFrame({"income": income - income.median()})
+    total = {"income": float(ends @ centred["income"])}
+    weights = calibrate(centred, total, design_weights=design, bounds=(0.5, 2))
+    np.testing.assert_allclose(weights, ends, rtol=1e-9)
+    none = {"region": {"north": 0}, "income": float(income.sum())}
+    weights, report = calibrate(frame, none, design_weights=design, return_report=True)
+    np.testing.assert_array_equal(weights == 0, north)
+    assert report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("power", [-9, 9])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_residuals_of_small_and_large_counts_are_relative(seed, power):
+    # The request for one level is nearly zero, or nearly the total.
+    frame, design, totals, *_ = sample(seed)
+    counts = totals["region"] * [10.0**power, 1, 1]
+    requested = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(
+        frame, requested, design_weights=design, return_report=True
+    )
+    assert report.residual.max() <= 1e-9
+    found = pd.Series(weights).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(found, counts, rtol=2e-9)
+
+
+# --- issues of other packages -----------------------------------------------------
+
+
+def test_bounds_hold_or_an_error_is_raised():
+    # icarus 10: weights outside their bounds, for infeasible totals.
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"sexe": rng.choice([1, 2], 23), "salaire": rng.gamma(2, 900, 23)}
+    )
+    totals = {"sexe": {1: 140, 2: 90}}
+    design = np.full(23, 10.0)
+    with pytest.raises(CalibrationError, match="weights within bounds can only give"):
+        calibrate(frame, totals, design_weights=design, bounds=(3, 38))
+    # Wider bounds do not help if no weights satisfy the total.
+    with pytest.raises(CalibrationError, match=r"to [0-9.]+\. Change the total\.$"):
+        calibrate(frame, column_total("salaire", 1e6, mean=True), bounds=(0.3, 3.8))
+    weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
+    assert 3 <= weights.min() and weights.max() <= 38
+    assert weights.sum() == pytest.approx(230)
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
+def test_means_out_of_reach_are_not_satisfied_by_zero_weights(ends, integer):
+    frame = sample(0)[0]
+    least, most = frame["age"].min(), frame["age"].max()
+    requested = column_total("age", mean=True, **ends)
+    reach = f"'age' .* {least} to {most}[.]"
+    with pytest.raises(CalibrationError, match=reach) as caught:
+        calibrate(frame, requested, integer=integer)
+    assert not caught.value.report.converged
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_totals_are_rejected_only_if_a_linear_programme_is_infeasible(seed):
+    x, design, bounds, requested = random_problem(np.random.default_rng(seed))
+    low, high = bounds
+    box = [(low * d, None if np.isinf(high) else high * d) for d in design]
+    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=requested, bounds=box).status == 0
+    weights, report = calibrate(
+        x,
+        requested,
+        design_weights=design,
+        bounds=bounds,
+        strict=False,
+        return_report=True,
+    )
+    if not exists:
+        assert not report.converged and report.reasons[0]
+    elif report.converged:
+        np.testing.assert_allclose(weights @ x, requested, atol=1e-7)
+    else:
+        # At the edge of the feasible set, weights converge to 0 ever more slowly.
+        assert report.residual.max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"f": 0.7, "m": 0.6}, {"f": 0.4, "m": 0.4}, {"f": 55, "m": 45}, {"f": 1.0}],
+)
+def test_infeasible_shares_are_rejected(shares):
+    with pytest.raises(ValueError, match=r"\bsex\b"):
+        calibrate(sample(0)[0], column_total("sex", shares, mean=True))
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rows_with_missing_category_keep_their_weight_or_are_named(container):
+    sex = [*"fmfmffmm", None, "f", None]
+    frame = container({"sex": sex})
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    with pytest.raises(ValueError, match="2 rows .* row 8"):
+        calibrate(frame, requested)
+    # Rows without a category keep the remaining share.
+    requested = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
+    weights = calibrate(frame, requested)
+    assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
+    # Rows without design weight need no share.
+    design = np.array([0.0 if answer is None else 1.0 for answer in sex])
+    requested = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    assert calibrate(frame, requested, design_weights=design)[8] == 0
+    with pytest.raises(ValueError):
+        calibrate(frame, {"sex": {"f": 3, None: 5}})
+    weights = calibrate(frame, {"sex": {"f": 10}})
+    np.testing.assert_allclose(weights[[1, 8, 10]], 1)
+
+
+@pytest.mark.parametrize("shares, message", [
+    ({"f": 0.3, "m": 0.25}, r"'sex' .* 0\.55, .* 1[.]"),
+    ({"f": 0.7, "m": 0.5}, r"'sex' .* 1\.2, .* less[.]"),
+])  # fmt: skip
+def test_shares_that_do_not_sum_to_1_are_rejected_with_their_sum(shares, message):
+    frame = pd.DataFrame({"sex": [*"fmfm"]})
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, column_total("sex", shares, mean=True))
+
+
+def test_means_at_the_end_of_a_range_are_rejected_with_bounds():
+    frame = pd.DataFrame({"g": [*"abc"] * 20, "x": np.arange(60.0)})
+    for totals in (
+        [column_total("x", 59.0, mean=True)],
+        {"g": column_total("g", {"a": 0.5, "b": 0.5, "c": 0}, mean=True)},
+        [column_total("x", upper=0.0, mean=True)],
+    ):
+        with pytest.raises(CalibrationError, match=r"'x'|\bg="):
+            calibrate(frame, totals, bounds=(0.5, 2))
+
+
+def test_the_mean_of_a_constant_column_is_that_constant():
+    frame = pd.DataFrame({"rate": [21.3] * 10, "y": range(10)})
+    requested = [
+        column_total("rate", frame.rate.mean(), mean=True),
+        column_total("y", 50),
+    ]
+    assert calibrate(frame, requested) @ frame.y == pytest.approx(50)
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 2.0), (0.0, 2.0)])
+def test_a_mean_that_bounds_exclude_is_named_with_its_range(bounds):
+    x = np.array([460.0, 3000.0, 9000.0])
+    # The weights sum to 3. At most one weight of an extreme is inside its bounds.
+    extremes = [
+        (a, b, 3 - a - b)
+        for a, b in product(bounds, repeat=2)
+        if bounds[0] <= 3 - a - b <= bounds[1]
+    ]
+    means = [
+        np.dot(w, x[[*order]]) / 3 for w in extremes for order in permutations(range(3))
+    ]
+    with pytest.raises(CalibrationError, match="mean of x0") as error:
+        calibrate(x[:, None], column_total(0, 459, mean=True), bounds=bounds)
+    assert "non-negative weights can only give 460 to 9000" in str(error.value)
+    with pytest.raises(CalibrationError, match="mean of x0") as error:
+        calibrate(x[:, None], column_total(0, 900, mean=True), bounds=bounds)
+    assert f"can only give {min(means):.7g} to {max(means):.7g}" in str(error.value)
+    for mean in (min(means) * 1.01, max(means) * 0.99):
+        request = column_total(0, mean, mean=True)
+        weights = calibrate(x[:, None], request, bounds=bounds)
+        np.testing.assert_allclose(weights @ x / weights.sum(), mean)

@@ -1,17 +1,17 @@
 """Contradictory requests are rejected with the range that can be reached."""
 
-from itertools import combinations
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
 import pytest
+from _sets import linear, set_of
 from numpy.testing import assert_allclose
 from scipy.optimize import LinearConstraint, linprog, minimize
 
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.control import ColumnConstraint, Infeasibility, adjust, column_total
-from sklearn_pnl.geometry.convex.reach import Program, shortest
+from sklearn_pnl.control.infeasible_requests import explain_infeasible
 
 
 def total_of(a, lower, upper):
@@ -109,41 +109,6 @@ def test_an_interval_is_suggested_only_if_it_contains_a_feasible_sum():
     assert_allclose(rows[:, 0].sum(), request)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_conflicts_are_irreducible_and_contain_the_remaining_range(seed):
-    r = np.random.default_rng(seed)
-    d, c = 4, 6
-    a, width = r.integers(-2, 3, size=(c, d)).astype(float), r.uniform(0, 1, c)
-    lower = a @ r.uniform(0, 1, d) + r.normal(size=c) * 0.5
-    upper = lower + width * (r.random(c) < 0.5)
-    a[0, 0] = 1
-
-    def reach(cost, kinds):
-        rows = [*kinds]
-        return linprog(
-            cost, np.vstack([a[rows], -a[rows]]), np.r_[upper[rows], -lower[rows]],
-            bounds=[(0, 1)] * d,
-        )  # fmt: skip
-
-    box = np.zeros(d), np.ones(d)
-    conflict = Program(a, lower, upper, *box, *box).conflict()
-    if conflict is None:
-        assert reach(np.zeros(d), range(c)).status == 0
-        return
-    k, before = conflict.k, range(conflict.k)
-    assert_allclose(conflict.least, reach(a[k], before).fun, atol=1e-7)
-    assert_allclose(conflict.most, -reach(-a[k], before).fun, atol=1e-7)
-    assert reach(np.zeros(d), [*conflict.others, k]).status == 2
-    n_fewer = max(len(conflict.others) - 1, 0)
-    for fewer in combinations(conflict.others, n_fewer) if conflict.others else ():
-        assert reach(np.zeros(d), [*fewer, k]).status == 0
-
-
-def test_the_shortest_number_lies_in_the_interval():
-    assert shortest(852806.714159, 0, 852806.714159) == "852806.7"
-    assert float(shortest(0.98083533, 0.98083533, 0.98083533)) == 0.98083533
-
-
 # --- rows ---------------------------------------------------------------------------
 
 
@@ -201,3 +166,28 @@ def test_dropped_rows_are_not_in_the_report():
     assert report.n_rows == 4
     assert (report.lower, report.upper) == (10, 40)
     assert_allclose(report.residual, 0, atol=1e-12)
+
+
+@pytest.fixture
+def rows():
+    parts = np.random.default_rng(0).integers(100, 1000, size=(20, 2)) / 100
+    return np.column_stack([parts, parts.sum(axis=1).round(2)])
+
+
+def test_infeasible_constraints_are_explained_with_the_reachable_range(rows):
+    infeasible = np.arange(20) >= 7
+    data = linear([1, 1, -1], 0, 0)
+    requested = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
+    limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
+    one = set_of(rows, **limits, constraints=requested)
+    why = explain_infeasible(rows, infeasible, one)
+    assert str(why).startswith(
+        "Row 7 cannot satisfy all constraints: a + b must be 50 to 60, but rows within "
+        "the bounds of the columns can only have 0 to 20: a miss of at least 30."
+    )
+    assert why.row == 7
+    # Each constraint can be satisfied separately.
+    both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
+    one = set_of(rows, **limits, constraints=both)
+    why = explain_infeasible(rows, infeasible, one)
+    assert "5 <= a <= 6 can only have 5 to 16: a miss of at least 1." in str(why)
