@@ -326,7 +326,11 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         if groups is not None:
             # A new row has the group of its first parent.
             self.groups_ = np.concatenate([groups, groups[batch.parents[:, 0]]])
-        targets = np.einsum("nk,nkt->nt", batch.weights, values[batch.parents])
+        # Equal targets of all parents have no rounding errors in this form.
+        first, others = values[batch.parents[:, 0]], values[batch.parents[:, 1:]]
+        targets = first + np.einsum(
+            "nk,nkt->nt", batch.weights[:, 1:], others - first[:, None]
+        )
         return table.stack([rows.restored(batch)]), more_targets(targets)
 
     # imbalanced-learn requires this abstract method.

@@ -73,8 +73,7 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
 def _check_equalities(rows, relations, eps, largest, caller):
     """Raise an error for the first row that violates an equality."""
     system, gaps = relations.equalities, np.isnan(rows)
-    n_equal, ranges = len(system), system.ranges
-    applies = np.True_
+    ranges, applies = system.ranges, np.True_
     if gaps.any():
         system, applies = implied_equalities(relations, gaps)
         system = replace(system, ranges=ranges)
@@ -82,10 +81,8 @@ def _check_equalities(rows, relations, eps, largest, caller):
     # New rows may violate equalities by as much as mixed training rows.
     # Equalities are confirmed on all rows, whose ranges exceed those of a class.
     ranges = relations.columns.ranges if ranges is None else ranges
-    of_rows = np.abs(relations.equalities.coefficients) @ (
-        2 * TOL * ranges + ROUNDINGS * largest
-    )
-    room[:, :n_equal] = np.maximum(room[:, :n_equal], of_rows)
+    of_rows = np.abs(system.coefficients) @ (2 * TOL * ranges + ROUNDINGS * largest)
+    room = np.maximum(room, of_rows)
     missed = np.where(applies, missed, 0)
     if (missed > room).any():
         row, k = np.argwhere(missed > room)[0]

@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dpstrf, spotrf, strtri
 from .._utils.arrays import BLOCK_CELLS, slices, some_columns, with_errstate
 from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
+from .value_support import decimal_steps
 
 # Largest number of columns for which the search finds equalities of any kind. With more
 # columns, or with fewer rows than columns, it is limited to sums of adjacent columns.
@@ -74,8 +75,8 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
     equations : Equations
         The exact equalities.
     near : list of (int, ndarray of shape (D,))
-        A column that other columns nearly determine, and its coefficients on discrete
-        columns and on columns later in the list.
+        A column that other columns, some of them discrete, nearly determine, and its
+        coefficients on these columns. No column earlier in the list has a coefficient.
     """
     if varies is None:
         columns, full, complete = _complete_part(rows)
@@ -93,11 +94,15 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
         )
         dependent, equations, sample = search.dependent(order, ranks)
         others = np.setdiff1d(dependent, equations.pivots)
-        if (ranks[others] > 0).any() and len(others) > 1:
-            free = np.setdiff1d(columns, equations.pivots)
-            if sample is None:
-                sample = search.sample(order)
-            near = search.near_equations(sample, free, others, ranks, steps)
+        if len(others) > 1:
+            # Values can be rounded even if new values are not.
+            steps, c = steps.copy(), others[steps[others] == 0]
+            steps[c] = decimal_steps(full[:, c], precision[c])
+            if steps[others].any():
+                free = np.setdiff1d(columns, equations.pivots)
+                if sample is None:
+                    sample = search.sample(order)
+                near = search.near_equations(sample, free, others, ranks, steps)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
     return dependent, equations, near
@@ -250,11 +255,12 @@ class _Search(NamedTuple):
         return left <= self.most_left * of_column
 
     def near_equations(self, sample, columns, dependent, ranks, steps):
-        """Return how dependent columns follow discrete columns, the finest first.
+        """Return how dependent columns nearly follow other columns, the finest first.
 
         Each column is regressed on all columns (c,) that are no earlier pivots. The
-        residual variance follows from the inverse correlations. A column counts if its
-        rounding moves the dependent column by more than the residual.
+        residual variance follows from the inverse correlations. An equation counts if
+        the rounding of a column moves the dependent column by more than the residual,
+        or if rounding alone explains the residual.
         """
         part = self.full[np.ix_(sample, columns)].astype(np.float64, copy=False)
         factors, n = _Factors.of(part, self.precision[columns]), len(sample)
@@ -268,21 +274,24 @@ class _Search(NamedTuple):
             if not usable[p] or size * self.most_left < 1:
                 continue
             follows = inverse[p] / size * spread[p] / spread
-            matters = np.abs(follows) * moves > 2 * spread[p] / np.sqrt(size)
+            residual = spread[p] / np.sqrt(size)
+            matters = (np.abs(follows) * moves > 2 * residual) & is_discrete
+            # Rounding to a step has a variance of a twelfth of its square.
+            rounding = np.sqrt(np.square(follows * steps).sum() / 12)
+            is_used = np.abs(follows) * spread > 2 * residual
             inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
             inverse[p] = inverse[:, p] = 0.0
-            if (matters & is_discrete).any():
-                found.append((p, follows, np.where(matters, -follows, 0.0)))
+            if matters.any() or residual <= 1.5 * rounding:
+                found.append((p, follows, np.where(is_used, -follows, 0.0)))
         if found and n < len(self.full):
             pivots, left, _ = zip(*found, strict=True)
             pivots = columns[[*pivots]]
             among = self.full, columns, np.array(left).T, pivots
             found = [*compress(found, self._are_near(*among))]
-        is_discrete[[p for p, *_ in found]] = True
         equations = []
         for p, _, follows in found:
             coefficients = np.zeros(self.rows.shape[1])
-            coefficients[columns] = np.where(is_discrete, follows, 0.0)
+            coefficients[columns] = follows
             coefficients[columns[p]] = 0.0
             equations.append((columns[p], coefficients))
         return equations

@@ -41,7 +41,8 @@ class MixableRows:
     alike : ndarray of int of shape (m,) or None
         Only a parent with the number of the base row may be a donor.
     single : ndarray of bool of shape (D,) or None
-        Columns in no equality, whose cells may change one by one; None for all columns.
+        Columns that are not binary and in no equality, whose cells may change one by
+        one; None for all columns.
     binary : ndarray of bool of shape (D,) or None
         Binary columns, which are copied from a parent.
     blocks : ndarray of int of shape (n_binary,)
@@ -129,7 +130,7 @@ def find_mixable(rows, table, relations, k, groups=None, copies_atoms=True):
         strata,
         absent,
         alike,
-        single=~relations.in_equality,
+        single=~(relations.in_equality | relations.columns.binary),
         binary=relations.columns.binary,
         blocks=_blocks_with_categories(rows, table.labels, relations),
         names=table.column_names,

@@ -54,8 +54,8 @@ class ColumnRelations:
     in_equality : ndarray of bool of shape (D,)
         Columns that are not binary and are in an equality, exact or near.
     near : list of tuple
-        Columns that are nearly linear functions of discrete columns, with the
-        coefficients (D,) of these functions.
+        Columns that are nearly linear functions of other columns, some of them
+        discrete, with the coefficients (D,) of these functions.
     """
 
     columns: ColumnValues
@@ -114,6 +114,14 @@ class ColumnRelations:
         tied = self.in_equality.copy()
         tied[self.ordered.ravel()] = True
         return tied
+
+    @cached_property
+    def linked(self):
+        """A mask (D,) of columns that are tied or in a near equality."""
+        linked = self.tied.copy()
+        for _, coefficients in self.near:
+            linked |= coefficients != 0
+        return linked
 
     @property
     def has_relations(self):

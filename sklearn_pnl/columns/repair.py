@@ -15,8 +15,8 @@ A method samples a :class:`Batch` of rows. Each of :data:`STEPS` takes the batch
 9. ``settle_orders`` makes columns equal if only rounding violates their order.
 10. ``audit`` checks the rows, and warns or raises an error.
 
-Codes are projected onto relations before step 7, and requests of a user are projected
-after it; see :func:`steps_with`. No other module repairs rows.
+Codes are projected onto relations after step 4, and all rows onto the requests of a
+user after step 7; see :func:`steps_with`. No other module repairs rows.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Batch(NamedTuple):
     indices : ndarray of int of shape (b,) or None
         Positions of the rows among all requested rows.
     exact : ndarray of shape (b, D) or None
-        The values before binary columns were copied and values were rounded.
+        The values before single cells were reflected, copied and rounded. They satisfy
+        near equalities as closely as the training rows do.
     """
 
     values: Any
@@ -163,8 +164,6 @@ def copy_cells(batch, context):
 def copy_flags(batch, context):
     """Copy each block of binary columns from one parent."""
     columns = context.relations.columns
-    if context.relations.near:
-        batch = batch._replace(exact=batch.values.copy())
     binary = np.flatnonzero(columns.binary)
     if not len(binary):
         return batch
@@ -218,7 +217,8 @@ def shorten_noise(batch, context):
         _largest_factors(batch.values, noise, low, high, relations.ordered, tied)
     )
     shorter = np.flatnonzero(factors < 1)
-    scaled = np.flatnonzero(tied) if columns.has_bounds else np.arange(len(tied))
+    linked = relations.linked if columns.has_bounds else np.ones(len(tied), bool)
+    scaled = np.flatnonzero(linked)
     noise[np.ix_(shorter, scaled)] *= factors[shorter, None]
     return batch
 
@@ -240,8 +240,10 @@ def add_noise(batch, context):
         return batch._replace(values=values, noise=None)
     if noise is not None:
         values += noise
+    # Reflection changes single columns, but none of a near equality except for flags.
+    exact = values.copy() if context.relations.near else None
     reflect(values, low, high)
-    return batch._replace(noise=None)
+    return batch._replace(noise=None, exact=exact)
 
 
 def folded(s):
@@ -407,7 +409,7 @@ STEPS = (
 LAST_STEPS = STEPS[-3:-1]
 
 
-def steps_with(*, relations=None, requests=None, check=audit):
+def steps_with(*, relations=None, requests=None, check=None):
     """Return the steps with projections onto relations or requests.
 
     Parameters
@@ -416,9 +418,9 @@ def steps_with(*, relations=None, requests=None, check=audit):
         Step that projects rows of a method that does not preserve relations.
     requests : callable, default=None
         Step that projects rows onto the requests of a user.
-    check : callable
-        Last step.
+    check : callable, default=None
+        Last step; None for ``audit``.
     """
-    place = STEPS.index(reset_rows)
-    steps = [*STEPS[:place], relations, reset_rows, requests, *LAST_STEPS, check]
-    return tuple(step for step in steps if step is not None)
+    first, second = STEPS.index(round_values), STEPS.index(convert_precision)
+    steps = [*STEPS[:first], relations, *STEPS[first:second], requests]
+    return tuple(s for s in (*steps, *LAST_STEPS, check or STEPS[-1]) if s is not None)

@@ -82,20 +82,20 @@ def restore(rows, relations):
         rows[some] = cells
 
 
-def follow(rows, before, relations):
-    """Move columns that nearly follow from columns that changed, in place.
+def follow(rows, exact, relations):
+    """Move columns in near equalities by what other columns changed, in place.
 
-    ``before`` are the rows (n, D) before the change.
+    ``exact`` are the rows (n, D) before the change.
     """
     columns = relations.columns
     # A missing cell changes nothing.
-    change = np.nan_to_num(rows - before)
+    change = np.nan_to_num(rows - exact)
     for pivot, coefficients in reversed(relations.near):
-        value, has_steps = before[:, pivot].copy(), columns.steps[pivot] > 0
+        value, has_steps = exact[:, pivot].copy(), columns.steps[pivot] > 0
         for column in np.flatnonzero(coefficients):
             value += coefficients[column] * change[:, column]
         rows[:, pivot] = columns.rounded(value, pivot) if has_steps else value
-        change[:, pivot] = np.nan_to_num(rows[:, pivot] - before[:, pivot])
+        change[:, pivot] = np.nan_to_num(rows[:, pivot] - exact[:, pivot])
 
 
 # --- sums of moved rows ---------------------------------------------------------------

@@ -170,9 +170,9 @@ def find_value_support(numbers, table):
     steps, precision = table.steps.astype(np.float64), table.precision
     # A few rows rule out most columns without steps.
     places = np.random.default_rng(0).integers(len(numbers), size=8)
-    may_have = (steps == 0) & (_steps_of(numbers[places], precision) > 0)
+    may_have = (steps == 0) & (decimal_steps(numbers[places], precision) > 0)
     for j in np.flatnonzero(may_have & ~np.isnan(numbers).all(axis=0)):
-        steps[j] = _steps_of(numbers[:, [j]], precision[[j]])[0]
+        steps[j] = decimal_steps(numbers[:, [j]], precision[[j]])[0]
     atoms = {}
     for part in slices(numbers.shape[1], 256):
         # NaN is sorted last, and equals no other value.
@@ -276,7 +276,7 @@ def _calendar_of(values, zero, unit):
     return None
 
 
-def _steps_of(rows, precision):
+def decimal_steps(rows, precision):
     """Find the powers of ten (D,), 1 to 0.0001, that divide all values; else 0."""
     rows, steps = rows.astype(np.float64), np.zeros(rows.shape[1])
     room = 2 * precision * np.abs(rows)

@@ -278,7 +278,7 @@ class RowSampler:
     def projects(self):
         """Whether new rows are projected onto constraints or relations."""
         relations = self.context.relations
-        is_off = len(relations.equalities) or len(relations.ordered)
+        is_off = len(relations.equalities) or relations.near or len(relations.ordered)
         return bool(self.constraints or (is_off and not self.source.is_affine))
 
     @property
@@ -324,9 +324,29 @@ class RowSampler:
         return replace(request, base_rows=base_rows)
 
     def _onto_relations(self, batch, context):
-        """Project a batch onto the equalities and orders, as a step of repair."""
-        values, _ = project_rows(batch.values, self.feasible, self.fixed_cells(batch))
-        return batch._replace(values=values)
+        """Project a batch onto the relations of its columns, as a step of repair.
+
+        A near equality has the value that it has in the donor of the row.
+        """
+        values = project_rows(
+            batch.values, self._continuous(batch.donors), self.fixed_cells(batch)
+        )[0]
+        exact = values.copy() if context.relations.near else None
+        return batch._replace(values=values, exact=exact)
+
+    def _continuous(self, donors):
+        """Return the feasible set of unrounded rows, with near equalities."""
+        relations = self.feasible.relations
+        unrounded = replace(
+            relations.columns, steps=np.zeros(len(relations.tied)), support=None
+        )
+        requested = self.feasible.constraints
+        if relations.near:
+            a = np.eye(len(relations.tied))[[pivot for pivot, _ in relations.near]]
+            a -= [coefficients for _, coefficients in relations.near]
+            values = self.training_rows[donors] @ a.T
+            requested = replace(requested, coefficients=a, lower=values, upper=values)
+        return FeasibleSet(replace(relations, columns=unrounded), requested)
 
     def _onto_requests(self, batch, context):
         """Project a batch onto the relations and constraints, as a step of repair.
