@@ -8,9 +8,6 @@ from ..columns.constraints import ALMOST, EPS, ROUNDINGS, TOL, Infeasibility
 from ..geometry.convex.reach import Program, span
 from .projection import nearest_rows
 
-# With more cells, a linear programme on distinct rows takes more than seconds.
-_MOST_CELLS = 100_000
-
 
 def within(others):
     """Name the constraints that limit what can be reached, or else the bounds."""
@@ -70,9 +67,12 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
     found, text = conflict.request(bound, room)
     limits = within([system.descriptions[j] for j in others])
     requested = range(n_data, n_data + len(feasible.constraints))
-    remedy = f"Request {text}" if k in requested else "Widen the bounds"
-    if any(j in requested for j in others):
-        remedy += ", or leave out one of the constraints"
+    remedies = [f"request {text}" if k in requested else "widen the bounds"]
+    if not conflict.is_only:
+        remedies = ["leave out several of the constraints"]
+    elif any(j in requested for j in others):
+        remedies.append("leave out one of the constraints")
+    remedy = ", or ".join(remedies).capitalize()
     reached = conflict.statement(f"{'integers' if integers else 'rows'} {limits}")
     return Infeasibility(
         f"{problem}{system.names[k]} must be {span(system.lower[k], system.upper[k])}, "
@@ -114,49 +114,76 @@ def _program(row, system, feasible, integers):
     )
 
 
-def explain_infeasible_totals(problem, rows):
-    """Return the error of an infeasible row, or of a sum that cannot be reached."""
+def explain_infeasible_totals(problem, found):
+    """Return the error of a problem that has no solution, or none that was found.
+
+    Parameters
+    ----------
+    problem : TotalsProblem
+    found : Solution
+        The best rows.
+
+    Returns
+    -------
+    error : Infeasibility or RuntimeError
+        A ``RuntimeError`` if the solver failed, although a linear programme has a
+        solution.
+    """
     kept = problem.system, problem.low, problem.high
     alone, satisfied = nearest_rows(problem.start, problem.weights, *kept)
     if not satisfied.all():
         return explain_infeasible(alone, ~satisfied.all(axis=1), problem.set)
     sums, n_kept = problem.sums, len(problem.system)
-    for exact, integers in ((rows.size <= _MOST_CELLS, False), (False, True)):
-        conflict = problem.program(exact, integers).conflict()
+    has_integers = bool(problem.set.columns.is_integer.any())
+    for integers in dict.fromkeys([has_integers, False]):
+        conflict = problem.program(integers).conflict()
         if conflict and conflict.k >= n_kept and conflict.nearest:
             break
     else:
-        return _not_found(problem, rows)
+        return _not_found(problem, found)
     k = conflict.k - n_kept
     names = [*problem.system.descriptions, *sums.descriptions]
     limits = within([names[j] for j in conflict.others])
     is_above = conflict.nearest == [conflict.above]
     bound = (sums.upper if is_above else sums.lower)[k]
-    found, text = conflict.request(bound, 0.1 * problem.tol * abs(bound))
+    value, text = conflict.request(bound, 0.1 * problem.tol * abs(bound))
+    cells = f"{len(problem.start)} rows {limits}"
+    remedy = f"Request {text}{_interval(sums, {k: value})}."
+    if not conflict.is_only:
+        remedy = "Leave out several totals, or request intervals."
+    elif has_integers and not problem.accepts(k, float(text)):
+        cells = f"ignoring the rounding to integers, {cells}"
+        remedy = "Request an interval, or leave out a total."
     return Infeasibility(
-        f"The requested {_requested(sums, k)}, but "
-        f"{conflict.statement(f'{len(rows)} rows {limits}', 'reach')}. Request "
-        f"{text}{_interval(sums, {k: found})}."
+        f"The requested {_requested(sums, k)}, but {conflict.statement(cells, 'reach')}"
+        f". {remedy}"
     )
 
 
-def _not_found(problem, rows):
+def _not_found(problem, found):
     """Return the error of sums that were not found, but may be feasible."""
-    sums = problem.sums
+    sums, rows = problem.sums, found.value
+    if not found.is_solved:
+        return RuntimeError(
+            f"The quadratic solver failed ({found.message}), although rows with all "
+            "requested totals exist. Scale columns of very different sizes, or request "
+            "an interval for a total."
+        )
     missed = np.flatnonzero(sums.share_missed(rows) > problem.tol)
     if not len(missed) or not problem.keeps(rows).all():
         return Infeasibility(
             "No rows were found that have all requested totals and satisfy all "
-            "constraints. Leave out a total, or request an interval."
+            "constraints, with values rounded to the resolution of their columns. "
+            "Leave out a total, or request an interval."
         )
     used = sums.coefficients[missed[0]] != 0
-    found, steps = sums.of(rows), problem.set.columns.steps[used]
+    reached, steps = sums.of(rows), problem.set.columns.steps[used]
     of_steps = f", with multiples of {steps.max():g}," if steps.any() else ""
-    each = [f"{found[k]:.12g} for {sums.names[k]}" for k in missed]
+    each = [f"{reached[k]:.12g} for {sums.names[k]}" for k in missed]
     return Infeasibility(
         f"The requested {_requested(sums, missed[0])}, but the rows that were "
-        f"found{of_steps} have {found[missed[0]]:.12g}. Request "
-        f"{' and '.join(each)}{_interval(sums, {k: found[k] for k in missed})}."
+        f"found{of_steps} have {reached[missed[0]]:.12g}. Request "
+        f"{' and '.join(each)}{_interval(sums, {k: reached[k] for k in missed})}."
     )
 
 

@@ -19,6 +19,7 @@ from ..columns.rounding import (
 )
 from ..geometry import linear_projection
 from ..geometry.convex.integers import nearest_in_steps
+from .quadratic import least_violations, project_jointly
 
 # Maximal number of projections that add the violated orders as constraints.
 ROUNDS_OF_ORDERS = 5
@@ -79,7 +80,7 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
         weights = part.weights(start, still, offset)
         of_rows = (x[left] for x in (start, weights, low, high, gaps))
         moved[left], satisfied[left] = nearest_in_order(*of_rows, part.take_rows(left))
-    rounded = round_rows(moved, part, low, high, gaps, gaps | avoid)
+    rounded = round_each(moved, part, low, high, gaps, gaps | avoid)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * EPS * np.abs(moved)
     is_same = moved == start
@@ -110,19 +111,39 @@ def nearest_in_order(start, weights, low, high, gaps, feasible):
     return rows, satisfied
 
 
-def round_rows(moved, feasible, low, high, gaps, held):
-    """Round moved rows to their resolution if the rows remain feasible.
+def round_each(moved, feasible, low, high, gaps, held):
+    """Round each moved row to its resolution if it remains feasible.
 
     Rows with integer dtypes are always rounded. If rounding makes a row infeasible, the
     nearest feasible row of integers is used, if there is one. Cells that are ``held``
     do not change.
     """
-    stepped = feasible.columns.steps > 0
-    if not stepped.any():
-        return moved
+    rounded, broken = round_rows(moved, feasible, low, high, gaps, held)
+    is_integer = feasible.columns.is_integer
+    for i in np.flatnonzero(broken & is_integer.any()):
+        orders = feasible.relations.disorders(moved[[i]], gaps[[i]])[0]
+        kept = feasible.take_rows(i).system(~orders, gaps[i])
+        limits = (np.where(held[i], moved[i], bound[i]) for bound in (low, high))
+        near = nearest_integer_row(moved[i], kept, *limits, feasible)
+        if near is not None:
+            rounded[i], broken[i] = near, False
+    return np.where(broken[:, None] & ~is_integer, moved, rounded)
+
+
+def round_rows(moved, feasible, low, high, gaps, held):
+    """Round moved rows to their resolution.
+
+    Returns
+    -------
+    rounded : ndarray of shape (n, D)
+    broken : ndarray of bool of shape (n,)
+        The rows that rounding makes infeasible.
+    """
+    rounded, broken = moved.copy(), np.ones(len(moved), bool)
+    if not (feasible.columns.steps > 0).any():
+        return rounded, ~broken
     system, relations = feasible.system(gaps=gaps), feasible.relations
     orders = relations.disorders(moved, gaps)
-    rounded, broken = moved.copy(), np.ones(len(moved), bool)
     # A request that the resolution cannot meet is met by multiples of the steps.
     for part in feasible.resolutions():
         i = np.flatnonzero(broken)
@@ -131,14 +152,7 @@ def round_rows(moved, feasible, low, high, gaps, held):
         broken[i] = system.take_rows(i).violations(rounded[i]).any(axis=1)
         disorders = relations.disorders(rounded[i], gaps[i])
         broken[i] |= (disorders & ~orders[i]).any(axis=1)
-    is_integer = feasible.columns.is_integer
-    for i in np.flatnonzero(broken & is_integer.any()):
-        kept = feasible.take_rows(i).system(~orders[i], gaps[i])
-        limits = (np.where(held[i], moved[i], bound[i]) for bound in (low, high))
-        near = nearest_integer_row(moved[i], kept, *limits, feasible)
-        if near is not None:
-            rounded[i], broken[i] = near, False
-    return np.where(broken[:, None] & ~is_integer, moved, rounded)
+    return rounded, broken
 
 
 def _on_one_resolution(feasible, moved, low, high, gaps, held):
@@ -266,7 +280,40 @@ def nearest_rows(start, weights, system, low, high):
             # Cells that did not move keep all their digits.
             moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
             rows[cells] = np.clip(moved, *arrays[1:3])
-    return rows, ~system.violations(rows, inside=False)
+    missed = system.violations(rows, inside=False)
+    off = np.flatnonzero(missed.any(axis=1))
+    if len(off):
+        of_rows = start[off], weights[off], system.take_rows(off), low[off], high[off]
+        rows[off] = _by_programme(*of_rows)
+        missed = system.violations(rows, inside=False)
+    return rows, ~missed
+
+
+def _by_programme(start, weights, system, low, high):
+    """Project rows by a quadratic programme, if Newton's method did not converge.
+
+    Infeasible rows have the smallest violations.
+    """
+    found = project_jointly(start, weights, system, low, high)
+    rows, missed = found.value, system.violations(found.value, inside=False)
+    if found.is_solved and not missed.any():
+        return rows
+    rows = least_violations(start, weights, system, low, high)
+    feasible = ~system.violations(rows, inside=False).any(axis=1)
+    i = np.flatnonzero(feasible)
+    if not len(i):
+        return rows
+    part = system.take_rows(i)
+    found = project_jointly(start[i], weights[i], part, low[i], high[i])
+    missed = part.violations(found.value, inside=False)
+    if missed.any():
+        raise RuntimeError(
+            f"The quadratic solver failed on {len(i)} rows that are feasible "
+            f"({found.message}). Scale columns of very different sizes, or widen the "
+            "constraints."
+        )
+    rows[i] = found.value
+    return rows
 
 
 def unrelated_parts(a):

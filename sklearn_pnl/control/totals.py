@@ -18,6 +18,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._utils.blocks import observed_bounds
 from .._utils.masked import check_plain, is_missing
 from ..columns.constraints import (
     ALMOST,
@@ -530,7 +531,8 @@ class Totals:
             np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
         )
         names = tuple(sum_name(total, table.names) for total in sums)
-        of_all = Sums(a, *bounds, table.feature_names, labels=names)
+        ranges = np.subtract(*observed_bounds(numbers)[::-1])
+        of_all = Sums(a, *bounds, table.feature_names, ranges, names)
         counts = counts[0].stack(*counts[1:])
         return cls(n, of_all, is_mean, counts, np.column_stack(codes), counted)
 

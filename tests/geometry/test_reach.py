@@ -31,9 +31,17 @@ def test_conflicts_are_irreducible_and_contain_the_remaining_range(seed):
     if conflict is None:
         assert reach(np.zeros(d), range(c)).status == 0
         return
-    k, before = conflict.k, range(conflict.k)
-    assert_allclose(conflict.least, reach(a[k], before).fun, atol=1e-7)
-    assert_allclose(conflict.most, -reach(-a[k], before).fun, atol=1e-7)
+    k = conflict.k
+    others = [j for j in range(c) if j != k]
+    assert conflict.is_only == (reach(np.zeros(d), others).status == 0)
+    if not conflict.is_only:
+        # No single constraint of the contradiction can be changed.
+        for j in conflict.others:
+            rest = [i for i in range(c) if i != j]
+            assert reach(np.zeros(d), rest).status == 2
+        others = range(k)
+    assert_allclose(conflict.least, reach(a[k], others).fun, atol=1e-7)
+    assert_allclose(conflict.most, -reach(-a[k], others).fun, atol=1e-7)
     assert reach(np.zeros(d), [*conflict.others, k]).status == 2
     n_fewer = max(len(conflict.others) - 1, 0)
     for fewer in combinations(conflict.others, n_fewer) if conflict.others else ():

@@ -215,8 +215,9 @@ def linear_projection(
             of_cells = (x[at_cells] for x in (start, floor, ceiling))
             of_equations = (x[at_equations] for x in (lower, upper, scale))
             part = a[np.ix_(equations, cells)]
-            dual = _CellDual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
-            solution = minimise(dual, tol, max_iter)
+            dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
+            zeros, steps = np.zeros(dual.lower.shape), (_Dual.direction, _Dual.search)
+            solution = newton(dual, zeros, *steps, tol, max_iter)
             m[at_cells], y[at_equations] = solution.point, solution.x
             n_iter[indices] = np.maximum(n_iter[indices], solution.n_iter)
     residual = largest(_outside(m @ a.T, y, lower, upper) / scale)
@@ -225,12 +226,6 @@ def linear_projection(
         reasons[row] = _reason(beyond[row], *bounds, residual[row], max_iter)
     found = {"measure": m, "multipliers": y, "reasons": reasons}
     return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
-
-
-def minimise(dual, tol, max_iter):
-    """Minimise an :class:`IntervalDual` for all rows, starting with multipliers 0."""
-    zeros, steps = np.zeros(dual.lower.shape), (type(dual).direction, type(dual).search)
-    return newton(dual, zeros, *steps, tol, max_iter)
 
 
 def _check_measures(measures, coefficients):
@@ -298,36 +293,20 @@ def _outside(values, y, lower, upper):
     return np.where(from_low, low, np.where(from_high, high, 0.0))
 
 
-class IntervalDual:
-    """Dual of a projection onto intervals of sums, for the methods of :mod:`.newton`.
+class _Dual:
+    """Dual of rows with common coefficients (c, d), for the methods of :mod:`.newton`.
 
-    The variables are the multipliers (r, c) of the sums. A subclass defines
-
-    ``primal(y, rows)``
-        values (r,) of the dual, points (r, ...), and rounding errors (r,) of values;
-    ``sums_of(point)``
-        sums (r, c) of points;
-    ``scales(point, rows)``
-        scales (r, c), of which residuals are shares;
-    ``hessians(point, rows)``
-        Hessians (r, c, c) of the dual, and diagonals (r, c) without cells at a bound.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, c)
-        Bounds of the intervals.
-    coefficients : ndarray or sparse array of shape (c, d)
-        Derivatives of the cells with respect to the multipliers.
-    longest : float
-        The largest change of a cell in a step.
+    The variables are the multipliers (r, c) of the sums, and points are the cells
+    (r, d).
     """
 
-    def __init__(self, lower, upper, coefficients, longest):
-        self.lower, self.upper = lower, upper
-        self.coefficients, self.longest = coefficients, longest
-        sizes = abs(coefficients).max(axis=1)
-        is_sparse = issparse(coefficients)
-        self._sizes = np.ravel(sizes.toarray() if is_sparse else sizes)
+    def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
+        self.start, self.floor, self.ceiling = start, floor, ceiling
+        self.lower, self.upper, self.scale = lower, upper, scale
+        self.coefficients, self.divergence = a, divergence
+        self._squares = (a * a).T
+        sizes = abs(a).max(axis=1)
+        self._sizes = np.ravel(sizes.toarray() if issparse(a) else sizes)
 
     def value(self, y, rows):
         """Return values and points of multipliers."""
@@ -341,8 +320,8 @@ class IntervalDual:
     def gradient(self, y, point, rows):
         """Return gradients and residuals at multipliers and their points."""
         bounds = self.lower[rows], self.upper[rows]
-        gradient = _outside(self.sums_of(point), y, *bounds)
-        return gradient, largest(gradient / self.scales(point, rows))
+        gradient = _outside(point @ self.coefficients.T, y, *bounds)
+        return gradient, largest(gradient / some_rows(self.scale, rows))
 
     def direction(self, here, rows):
         """Compute Newton's step in the free multipliers, at most the longest step."""
@@ -364,7 +343,7 @@ class IntervalDual:
             free &= ~wrong
         step = np.where(ending, -y, step)
         change = np.maximum(largest(step @ self.coefficients), 1e-300)
-        return step * np.minimum(1, self.longest / change)[:, None], False
+        return step * np.minimum(1, self.divergence.longest / change)[:, None], False
 
     def search(self, here, step, rows):
         """Step until the value decreases, halving the step; multipliers stop at 0."""
@@ -402,21 +381,13 @@ class IntervalDual:
         wrong = (trial * sign < 0) & (self.lower[rows] < self.upper[rows])
         return np.where(wrong, 0.0, trial)
 
-
-class _CellDual(IntervalDual):
-    """Dual of rows with common coefficients (c, d); points are the cells."""
-
-    def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
-        super().__init__(lower, upper, a, divergence.longest)
-        self.scale, self.start, self.floor, self.ceiling = scale, start, floor, ceiling
-        self.divergence, self._squares = divergence, (a * a).T
-
     def _of(self, rows):
         """Select start, floor and ceiling of the cells of rows."""
         every = self.start, self.floor, self.ceiling
         return (some_rows(x, rows) for x in every)
 
     def primal(self, y, rows):
+        """Return values (r,) of the dual, cells (r, d), and errors (r,) of values."""
         start, floor, ceiling = self._of(rows)
         s = y @ self.coefficients
         m = np.minimum(np.maximum(self.divergence.cells(start, s), floor), ceiling)
@@ -425,13 +396,8 @@ class _CellDual(IntervalDual):
         rounding = 1e-14 * np.abs(terms).sum(axis=1)
         return terms.sum(axis=1), m, rounding
 
-    def sums_of(self, point):
-        return point @ self.coefficients.T
-
-    def scales(self, point, rows):
-        return some_rows(self.scale, rows)
-
     def hessians(self, point, rows):
+        """Return Hessians (r, c, c), and diagonals (r, c) without cells at a bound."""
         start, floor, ceiling = self._of(rows)
         curvature = self.divergence.curvature(start, point)
         diagonal = np.maximum(curvature, np.finfo(float).tiny) @ self._squares

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csc_array, issparse
+from scipy.sparse import csc_array, csr_array, diags_array, hstack, issparse
 
 from .highs import solved
 
@@ -149,7 +149,7 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
     ----------
     target, sizes : ndarray of shape (D,)
         Cells to which the solution should be near, and scales of the changes.
-    rows : ndarray of shape (k, D)
+    rows : ndarray or sparse array of shape (k, D)
         Coefficients of the sums.
     bounds, limits : tuple of ndarray of shape (k,) and (D,)
         Bounds of the sums, and bounds of the cells.
@@ -176,15 +176,16 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
     first = [is_integer * np.minimum(room, 1.0) for room in (up, down)]
     costs = [np.maximum(1 - sign * off - np.abs(off), 0) for sign in (1, -1)]
     # Scaling makes the tolerance a share of a step in any units. It also keeps the
-    # rounding of integers far below the tolerance of the solver, which would otherwise
-    # solve again and print a message.
-    matrix = rows * unit
-    scale = np.abs(matrix).max(axis=1, initial=0.0) + 1e-300
-    scale = np.maximum(scale, 1000 * np.abs(matrix[:, is_integer]).sum(axis=1))
-    matrix = matrix / scale[:, None]
+    # rounding of integers below the tolerance of the solver, which would otherwise
+    # solve again and print a message. A step remains a hundred times the tolerance.
+    matrix = csr_array(rows) @ diags_array(unit)
+    largest = abs(matrix)
+    scale = largest.max(axis=1).toarray().ravel() + 1e-300
+    scale = np.maximum(scale, np.minimum(1000 * (largest @ is_integer), 1e4 * scale))
+    matrix = diags_array(1 / scale) @ matrix
     found, _ = _solution(
         np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
-        np.hstack([matrix, -matrix, matrix, -matrix]),
+        hstack([matrix, -matrix, matrix, -matrix], "csc"),
         [bound / scale - matrix @ base for bound in bounds],
         np.concatenate([*first, up - first[0], down - first[1]]),
         np.tile(is_integer, 4),

@@ -7,7 +7,8 @@ satisfied together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 import numpy as np
 from scipy.optimize import linprog
@@ -16,7 +17,7 @@ from scipy.sparse import csr_array, vstack
 from .highs import solved
 
 # The smallest tolerance that HiGHS accepts, in units of the cells.
-_TOLERANCES = {
+TOLERANCES = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
@@ -25,6 +26,8 @@ _INTEGER = {"mip_rel_gap": 0.0, "mip_max_nodes": 2000}
 # Largest distance of an integer from the base, because unbounded programmes may loop.
 _MOST_STEPS = 1e6
 _INFEASIBLE, _UNBOUNDED = 2, 3
+# Largest number of variables of the simplex method.
+_MOST_OF_SIMPLEX = 2000
 
 
 def span(low, high, digits=10):
@@ -65,6 +68,18 @@ def shortest(value, low, high):
     return f"{value:.17g}"
 
 
+def inward(low, high, digits=10):
+    """Format an interval as text whose bounds lie inside the interval."""
+    bounds = low, high
+    if np.isfinite(bounds).all() and f"{low:.{digits}g}" != f"{high:.{digits}g}":
+        rounding = ROUND_CEILING, ROUND_FLOOR
+        bounds = (
+            float(Context(digits, way).create_decimal_from_float(float(bound)))
+            for bound, way in zip(bounds, rounding, strict=True)
+        )
+    return span(*bounds, digits)
+
+
 @dataclass(frozen=True)
 class Conflict:
     """A constraint that contradicts other constraints and the bounds of the cells.
@@ -75,12 +90,15 @@ class Conflict:
         Kind of the constraint.
     below, above : float
         The nearest reachable values below and above the requested interval, subject to
-        all constraints of earlier kinds. NaN if there is no reachable value.
+        the other constraints. NaN if there is no reachable value.
     least, most : float
-        Smallest and largest reachable value, subject to the same constraints.
+        Smallest and largest reachable value, subject to the other constraints.
     others : list of int
-        Earlier kinds that contradict the constraint, together with the bounds. Each of
+        Other kinds that contradict the constraint, together with the bounds. Each of
         the kinds is needed for the contradiction.
+    is_only : bool
+        Whether all other constraints can be satisfied together. If not, ``below``,
+        ``above``, ``least`` and ``most`` are subject to constraints of earlier kinds.
     """
 
     k: int
@@ -89,11 +107,12 @@ class Conflict:
     least: float
     most: float
     others: list
+    is_only: bool = True
 
     def statement(self, cells, verb="have"):
         """State the reachable values: a range, or the values next to the request."""
         if len(self.nearest) == 1 and self.nearest[0] in (self.least, self.most):
-            return f"{cells} can only {verb} {span(self.least, self.most)}"
+            return f"{cells} can only {verb} {inward(self.least, self.most)}"
         return f"the {nearest_values(cells, self.nearest)}"
 
     def request(self, requested, room):
@@ -196,7 +215,9 @@ class Program:
         sides += [(-1, below, np.flatnonzero(~equal & np.isfinite(below)))]
         equal = np.flatnonzero(equal)
         # With tolerances below the defaults, the integer programme may loop.
-        options = _INTEGER if self.integers.any() else _TOLERANCES
+        options = _INTEGER if self.integers.any() else TOLERANCES
+        # The simplex method takes ten times as long for many variables.
+        is_large = len(cost) > _MOST_OF_SIMPLEX and not self.integers.any()
         found = solved(
             linprog,
             cost,
@@ -206,6 +227,7 @@ class Program:
             b_eq=below[equal],
             bounds=self.bounds,
             integrality=self.integers.astype(int),
+            method="highs-ipm" if is_large else "highs",
             options=options,
         )
         none = np.empty(0, int)
@@ -224,7 +246,11 @@ class Program:
         return self.best(nothing, used, self.lower, self.upper)[0] == np.inf
 
     def conflict(self):
-        """Find the first constraint that contradicts constraints of earlier kinds.
+        """Find a constraint that contradicts all other constraints.
+
+        It is the first constraint that contradicts constraints of earlier kinds, unless
+        only another constraint of the contradiction can be satisfied by a change of its
+        bounds.
 
         Returns
         -------
@@ -232,25 +258,38 @@ class Program:
             None if all constraints can be satisfied, if HiGHS stops without a result,
             or if the kind has several constraints.
         """
-        fits, fails = 0, self.kinds.max(initial=-1) + 1
-        if not self.excludes(np.arange(fails)):
+        kinds = np.arange(self.kinds.max(initial=-1) + 1)
+        fits, fails = 0, len(kinds)
+        if not self.excludes(kinds):
             return None
         while fails - fits > 1:
             middle = (fits + fails) // 2
-            if self.excludes(np.arange(middle)):
+            if self.excludes(kinds[:middle]):
                 fails = middle
             else:
                 fits = middle
-        row = np.flatnonzero(self.kinds == fits)
+        first = self._conflict_of(fits, kinds[:fits])
+        if first is None or fails == len(kinds):
+            return first
+        for k in (fits, *reversed(first.others)):
+            others = np.delete(kinds, k)
+            if not self.excludes(others):
+                return self._conflict_of(k, others) or replace(first, is_only=False)
+        return replace(first, is_only=False)
+
+    def _conflict_of(self, k, used):
+        """Return the conflict of kind k with the ``used`` kinds, or None."""
+        row = np.flatnonzero(self.kinds == k)
         if len(row) != 1:
             return None
+        is_used = np.isin(self.kinds, used)
         # The bounds of the range without room have no rounding errors, so try it first.
         for lower, upper in (self.exact, (self.lower, self.upper)):
-            *values, binding = self._range(row[0], self.kinds < fits, lower, upper)
+            *values, binding = self._range(row[0], is_used, lower, upper)
             if np.isfinite(values[:2]).any():
                 break
-        others = np.arange(fits) if self.integers.any() else binding
-        return Conflict(int(fits), *values, self._needed(fits, others))
+        others = used if self.integers.any() else binding
+        return Conflict(int(k), *values, self._needed(k, others))
 
     def _range(self, row, used, lower, upper):
         """Return the values that a constraint can have with the ``used`` constraints.
@@ -266,7 +305,11 @@ class Program:
         def extreme(sign, used, lower, upper):
             value, kinds = self.best(sign * form[0], used, lower, upper)
             value = start + sign * size * value
-            return np.clip(value, *bounds) if np.isfinite(value) else value, kinds
+            if not np.isfinite(value):
+                return value, kinds
+            # The solver is exact to 1e-10 of a unit.
+            value = 0.0 if abs(value) <= 1e-10 * size else value
+            return np.clip(value, *bounds), kinds
 
         least, from_below = extreme(1, used, lower, upper)
         most, from_above = extreme(-1, used, lower, upper)
