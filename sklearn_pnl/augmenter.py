@@ -350,8 +350,9 @@ class PNLAugmenter(Augmentation):
         """
         if stays_on_device(X):
             method = self._checked_method(is_table=X.ndim == 2)
-            rows = fit_on_device(self, X, method)
-            return self._keep(method, None, rows, np.empty(0, int))
+            if isinstance(method, Codes):
+                rows = fit_on_device(self, X, method)
+                return self._keep(method, None, rows, np.empty(0, int))
         table = self._read(X)
         relations = find_relations(
             table, self.value_support, self.extrapolation, self.equalities

@@ -25,6 +25,7 @@ from ._utils.validation import (
     check_measures,
     check_observed,
     check_rows,
+    on_host,
 )
 from .columns.constraints import CONSTRAINTS
 from .filling import TableFiller, TensorFiller
@@ -286,6 +287,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of shape (n, *shape)
             The filled rows.
         """
+        X = on_host(X)
         filled, self.n_iter_ = self.fit(X)._filled(X)
         return filled
 

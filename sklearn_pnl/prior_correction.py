@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._utils.typing import Rows
-from ._utils.validation import InstanceWith, all_or_nothing
+from ._utils.validation import InstanceWith, all_or_nothing, on_host
 from ._utils.warnings import warn_user
 from .frames import read_classes, read_weights
 
@@ -186,6 +186,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self : PriorCorrectedClassifier
         """
         self._check_parts()
+        X = on_host(X)
         given, y = y, read_classes(y)[0]
         if getattr(given, "shape", ())[1:] == (1,):
             # column_or_1d issues the warning of scikit-learn's classifiers for column
@@ -281,7 +282,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         With ``balanced``, the prior is uniform.
         """
         check_is_fitted(self)
-        learnt = np.asarray(self.estimator_.predict_proba(X), np.float64)
+        learnt = np.asarray(self.estimator_.predict_proba(on_host(X)), np.float64)
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         joint = np.zeros((len(learnt), len(self.classes_)))
         prior = np.ones(len(seen)) if balanced else self.class_count_[seen]

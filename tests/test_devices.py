@@ -12,7 +12,7 @@ from _namespaces import NAMESPACES, assert_same
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -20,15 +20,17 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
+    LogLinearModel,
     ManyBodyImputer,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
+    PriorCorrectedClassifier,
 )
 from sklearn_pnl._utils import arrays
-from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.control import ColumnConstraint, adjust, calibrate, find_equalities
 from sklearn_pnl.geometry import Poset
 from sklearn_pnl.methods.draws import MixupDraws
 
@@ -185,8 +187,6 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X: PNLAugmenter().fit(X[:, :, 0]), "method="),
-        (lambda X: PNLAugmenter("lines").fit(X), "method="),
         (lambda X: PNLAugmenter(categorical_features=[0]).fit(X), "categorical_feat"),
         (lambda X: PNLAugmenter().fit(X).sample(3, totals={0: 1.0}), "totals"),
         (lambda X: PNLAugmenter().fit(X).sample(3, return_report=True), "reports"),
@@ -198,9 +198,6 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
             ),
             "constraints .*NumPy",
         ),
-        (lambda X: PNLSampler().fit_resample(X, [0] * 30 + [1] * 10), "NumPy"),
-        (lambda X: PNLRegressionSampler().fit_resample(X, range(40)), "NumPy"),
-        (lambda X: ManyBodyImputer().fit(X), "ManyBodyImputer"),
         (
             lambda X: ManyBodyProjector(poset=LINE).fit(X[:, :, 0]),
             "NumPy",
@@ -211,6 +208,71 @@ def test_an_augmenter_on_a_device_uses_no_column_relations(new):
 def test_unsupported_features_are_rejected_by_name(new, call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call(new(images()))
+
+
+CLASSES = np.repeat([0, 1], [30, 10])
+
+
+CONVERTED = {
+    "sampler": lambda X, y: PNLSampler(random_state=0).fit_resample(
+        X, y(CLASSES), sample_weight=y(CLASSES + 1)
+    ),
+    "sampler with codes": lambda X, y: PNLSampler(order=1, random_state=0).fit_resample(
+        X, CLASSES, groups=y(CLASSES)
+    ),
+    "regression": lambda X, y: PNLRegressionSampler(random_state=0).fit_resample(
+        X, y(np.arange(40.0))
+    ),
+    "imputer": lambda X, y: [ManyBodyImputer().fit_transform(X)],
+    "imputer of tensors": lambda X, y: [ManyBodyImputer(1).fit_transform(X)],
+    "counts": lambda X, y: [LogLinearModel().fit(X).theta_],
+    "augmenter": lambda X, y: [PNLAugmenter("lines").fit(X).sample(9, 0)],
+    "table": lambda X, y: [PNLAugmenter().fit(X[:, :, 0]).sample(9, 0)],
+    "corrected": lambda X, y: [
+        PriorCorrectedClassifier(PNLSampler(random_state=0), LogisticRegression())
+        .fit(X[:, :, 0], y(CLASSES))
+        .class_count_
+    ],
+    "equalities": lambda X, y: [find_equalities(X[:, :, 0]).coefficients],
+    "weights": lambda X, y: [calibrate(X[:, :, 0], {0: 40.0})],
+    "adjusted rows": lambda X, y: [adjust(X[:, :, 0], ColumnConstraint(0, lower=0.1))],
+}
+
+
+@pytest.mark.parametrize("is_enabled", [False, True])
+@pytest.mark.parametrize("name", CONVERTED)
+def test_rows_are_converted_to_numpy_with_one_warning(new, name, is_enabled):
+    call = CONVERTED[name]
+    expected = call(images(), np.asarray)
+    with (
+        config_context(array_api_dispatch=is_enabled),
+        pytest.warns(UserWarning, match="is converted to an array of NumPy") as warned,
+    ):
+        found = call(new(images()), new)
+    assert len(warned) == 1 and warned[0].filename == __file__
+    for got, wanted in zip(found, expected, strict=True):
+        assert type(got) is np.ndarray
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_an_augmenter_with_codes_is_converted_without_dispatch(new):
+    augmenter = PNLAugmenter(Codes(order=1))
+    expected = augmenter.fit(images()).sample(9, 0)
+    with (
+        config_context(array_api_dispatch=False),
+        pytest.warns(UserWarning, match="array_api_dispatch is enabled"),
+    ):
+        found = augmenter.fit(new(images())).sample(9, 0)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_of_a_corrected_classifier_are_converted_in_predictions(new):
+    X = images()[:, :, 0]
+    model = PriorCorrectedClassifier(PNLSampler(random_state=0), LogisticRegression())
+    model.fit(X, CLASSES)
+    with pytest.warns(UserWarning, match="is converted"):
+        found = model.predict_proba(new(X))
+    np.testing.assert_array_equal(found, model.predict_proba(X))
 
 
 def test_invalid_cells_and_codes_are_named(new):

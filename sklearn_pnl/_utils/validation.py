@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .arrays import is_foreign, namespace, place_of, to_host, widest
 from .masked import are_missing, check_plain, complex_error, is_missing
+from .warnings import warn_user
 
 # This module checks shapes and finite values, because its messages name the cell.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
@@ -150,7 +151,7 @@ def check_rows(estimator, X, *, reset, missing=None, advice=None):
     if any(str(kind).startswith("complex") for kind in kinds):
         raise complex_error("X has complex values")
     if not getattr(estimator, "_on_devices", False):
-        refuse_device(estimator, X)
+        X = on_host(X)
     remedy = "Encode the values as numbers, or drop the column."
     X = validated(estimator, X, remedy, reset=reset, dtype=_floats_of(X))
     shape = tuple(X.shape[1:])
@@ -173,13 +174,17 @@ def stays_on_device(X):
     return is_foreign(X) and get_config()["array_api_dispatch"]
 
 
-def refuse_device(estimator, X):
-    """Raise a TypeError if X is an array on a device."""
-    if stays_on_device(X):
-        raise TypeError(
-            f"{type(estimator).__name__} requires arrays of NumPy, but X is an array "
-            f"{place_of(X)}. Convert X to an array of NumPy first."
-        )
+def on_host(X, name="X"):
+    """Return rows; convert an array of another namespace to NumPy, with a warning."""
+    if not is_foreign(X):
+        return X
+    warn_user(
+        f"{name} is an array {place_of(X)}, and is converted to an array of NumPy, "
+        "because only PrimeFactorReshaper, the projectors, and PNLAugmenter with Codes "
+        "compute on a device, if array_api_dispatch is enabled. To avoid this warning, "
+        f"convert {name} to NumPy before the call."
+    )
+    return to_host(X)
 
 
 def check_place(estimator, X, method):

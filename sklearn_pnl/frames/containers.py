@@ -15,7 +15,7 @@ from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 
-from .._utils.validation import as_array
+from .._utils.validation import as_array, on_host
 from .column_types import TypedColumn, read_column
 
 _NUMERIC = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
@@ -160,7 +160,7 @@ def as_rows(X, name="X"):
     """Return an array, or a sparse matrix in CSR or CSC; mixed lists become objects."""
     if issparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
-    return np.asarray(as_array(X, name, dtype=object))
+    return np.asarray(as_array(on_host(X, name), name, dtype=object))
 
 
 def column_of(key, caller, names, row_shape):

@@ -15,7 +15,7 @@ from .._utils.validation import (
     check_finite,
     errors_naming,
     not_numeric,
-    refuse_device,
+    on_host,
     validated,
 )
 from .._utils.warnings import warn_user
@@ -67,7 +67,7 @@ def read_table(estimator, X, missing=None, keeps_sparse=False):
         If X contains NaN or infinity, if a column is neither numeric nor a category,
         or if all columns are categories.
     """
-    refuse_device(estimator, X)
+    X = on_host(X)
     chosen = estimator.categorical_features
     if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
         # All columns of an array have the same dtype.

@@ -14,6 +14,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight
 
+from .._utils.arrays import to_host
 from .._utils.masked import are_missing
 from .._utils.validation import as_array, check_finite, errors_naming
 from .categories import level_codes
@@ -96,7 +97,7 @@ def _read_values(values, name, advice):
     # NumPy would convert numbers and missing values to strings.
     is_mixed = len(types) > 1 and types & {str, bytes, tuple}
     dtype = object if is_mixed else None
-    values = np.asarray(as_array(values, name, dtype, advice))
+    values = to_host(as_array(values, name, dtype, advice))
     if _are_complete(values):
         return values
     missing = are_missing(values) if values.dtype == object else values != values
@@ -158,8 +159,8 @@ def read_weights(weights, n):
     if weights is None:
         return None
     with errors_naming("sample_weight"):
-        weights = as_array(weights, "sample_weight")
-        kind = np.asarray(weights).dtype.kind
+        weights = to_host(as_array(weights, "sample_weight"))
+        kind = weights.dtype.kind
         if kind in "mM":
             raise TypeError(
                 "weights must be numbers; got times. Pass one non-negative number per "
@@ -197,7 +198,7 @@ def read_target(y):
         series = nw.from_native(y, series_only=True)
         rows = series.to_frame().to_native()
     elif not is_frame(y):
-        array = np.asarray(as_array(y, "y"))
+        array = to_host(as_array(y, "y"))
         if array.ndim > 2 or not array.size:
             raise ValueError(
                 f"y must have shape (n,) or (n, n_targets); got {array.shape}. Pass "

@@ -16,12 +16,12 @@ from .._utils.arrays import cast, concat, namespace, place_of, reshaped
 from .._utils.validation import check_rows, flat
 from ..columns.mixing import MixableRows
 from ..columns.repair import Batch
-from .codes import Codes, CodeSource
+from .codes import CodeSource
 from .source import Request
 
 
 def fit_on_device(augmenter, X, method):
-    """Fit a validated method to the rows of an augmenter.
+    """Fit validated :class:`Codes` to the rows of an augmenter.
 
     Returns
     -------
@@ -34,8 +34,6 @@ def fit_on_device(augmenter, X, method):
         value = getattr(augmenter, name)
         if not (value is None or isinstance(value, str)):
             raise _refusal(X, f"{name}={value!r} is", f"Leave {name} at its default")
-    if not isinstance(method, Codes):
-        raise _refusal(X, f"method={method!r} is", "Use method='codes'")
     rows, xp = flat(X), namespace(X)
     k = method.count_neighbors(augmenter.k_neighbors, rows.shape[0], "X")
     low, high = xp.min(rows, axis=0), xp.max(rows, axis=0)
