@@ -8,8 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_pnl.columns.rounding import round_to_steps
 from sklearn_pnl.control.projection import project_rows
 
-# --- steps ------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("seed", range(5))
 def test_largest_remainders_are_the_nearest_integers(seed):

@@ -185,7 +185,7 @@ def test_orders_hold_for_two_resolutions():
     assert (new[:, 0] % 10 == 0).all() and (new[:, 1] % 7 == 0).all()
 
 
-# --- requests go first ------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------
 
 
 def test_requests_compatible_with_the_resolution_preserve_it(pay):
@@ -411,7 +411,7 @@ def test_months_of_polars_and_of_a_fixed_offset():
     assert (new.dt.day == 1).all() and (new.dt.hour == 0).all()
 
 
-# --- value support ----------------------------------------------------------------
+# --- resolutions and atoms --------------------------------------------------------
 
 
 def support_of(**columns):

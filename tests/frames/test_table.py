@@ -1,9 +1,11 @@
-"""Tables restore every container and dtype; subsets and ownership of memory."""
+"""Reading of rows as tables: invalid rows, extreme values, and restored containers."""
 
 import pickle
 import tracemalloc
+import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from _containers import (
     FAR,
     FRAMES,
     N,
+    Reader,
     common,
     equal,
     exotic,
@@ -21,7 +24,11 @@ from _containers import (
 )
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_pnl import ManyBodyImputer, PNLAugmenter, PNLSampler, compare_samples
+from sklearn_pnl.frames import TableReader, read_table, warn_extreme_values
+
 pd = pytest.importorskip("pandas")
+
 
 CONTAINERS = ["pandas", "polars", "pyarrow"]
 
@@ -301,3 +308,244 @@ def test_empty_tables_are_restored(container):
         assert new.shape == (0, *X.shape[1:])
         assert table.read(new).shape == (0, len(table.columns))
         assert equal(table.stack([new]), table.stack([]))
+
+
+NO_DATA = float(np.finfo(np.float32).min)
+
+
+def read_gaps(X):
+    return read_table(TableReader(None), X, missing=True)
+
+
+def warn(table, of=None):
+    """Warn about a table, within the bounds of another table."""
+    numbers = (table if of is None else of).numbers().astype(float)
+    warn_extreme_values(table, np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0))
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(3, 1, (3000, 4))
+    X[::7] = np.nan
+    X[:, 2] = 1.0
+    X[rng.uniform(size=3000) < 0.6, 3] = 0.0
+    return X
+
+
+@pytest.mark.parametrize("column", [0, 3])
+@pytest.mark.parametrize("value", [NO_DATA, -9.96921e36, 1e20, -1e13])
+@pytest.mark.parametrize("rows", [[5], [0, 1, 2999], np.s_[:300], np.s_[::9]])
+@pytest.mark.parametrize("scale", [1e-300, 1.0])
+def test_extreme_values_raise_a_warning_with_the_column(X, column, value, rows, scale):
+    warn(read_gaps(X * scale))
+    X[rows, column] = value
+    end = "smallest" if value < 0 else "largest"
+    with pytest.warns(UserWarning, match=f"{end} value in column {column} "):
+        warn(read_gaps(X * scale))
+
+
+def test_extreme_values_of_nearly_constant_columns_raise_no_warning(X):
+    X[5, 2] = 1e300
+    warn(read_gaps(X))
+    X[1:, 0] = 0
+    warn(read_gaps(X))
+
+
+@pytest.mark.filterwarnings("ignore:Integers beyond")
+def test_extreme_integers_and_times_raise_a_warning():
+    rng = np.random.default_rng(0)
+    whole = rng.integers(1, 400, 300)
+    whole[10:15] = np.iinfo(np.int64).min
+    with pytest.warns(UserWarning, match="column 1 "):
+        warn(read(np.column_stack([np.arange(300), whole])))
+    seconds = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(600, size=300))
+    frame = pd.DataFrame({"at": seconds.to_series(index=range(300))})
+    warn(read(frame))
+    frame.loc[7, "at"] = pd.Timestamp("1970-01-01")
+    with pytest.warns(UserWarning, match="column 'at'"):
+        warn(read(frame))
+
+
+def test_rows_of_a_class_are_compared_with_the_range_of_all_rows():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    X[:40, 1] = 1e30
+    whole = read_gaps(X)
+    with pytest.warns(UserWarning, match="column 1"):
+        warn(whole.take(np.arange(60, 100), "class 1"), of=whole)
+    warn(whole.take(np.arange(60, 100), "class 1"))
+    warn(whole.take(np.arange(0), "no class"), of=whole)
+    warn(read(sp.csr_array(X)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_augmenter_and_sampler_warn_once(seed):
+    X = np.random.default_rng(seed).normal(size=(90, 3))
+    X[4:9, 1] = NO_DATA
+    y = np.repeat([0, 1, 2], [60, 15, 15])
+    for fit in (PNLAugmenter().fit, PNLSampler(random_state=0).fit_resample):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(X) if fit.__name__ == "fit" else fit(X, y)
+        assert ["column 1" in str(w.message) for w in caught] == [True]
+
+
+def test_an_extreme_value_among_many_zeros_raises_a_warning():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((20_000, 1)) < 0.99, 0, rng.exponential(size=(20_000, 1)))
+    X = np.hstack([X, rng.normal(size=X.shape)])
+    X[5, 0] = 1e12
+    with pytest.warns(UserWarning, match="column 0"):
+        PNLAugmenter().fit(X)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", ["real", "count", "flag", "day", "zoned", "took"])
+def test_missing_values_are_named(name, container):
+    X = common().astype({"count": "Int64", "flag": "boolean"})
+    X.loc[[7, 20], name] = None
+    X = in_container(X, container)
+    with pytest.raises(ValueError, match=f"row 7, column '{name}'"):
+        read(X, "auto")
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+@pytest.mark.parametrize(
+    "make, place",
+    [
+        (np.asarray, "row 3, column 2."),
+        (list, "row 3, column 2."),
+        (sp.csr_array, "row 3, column 2."),
+        (sp.csc_array, "row 3, column 2."),
+        (lambda X: X.reshape(12, 3, 2), r"row 3, cell \(1, 0\)."),
+        (pd.DataFrame, "row 3, column 2."),
+    ],
+)
+def test_the_first_value_that_is_not_finite_is_named(make, place, value):
+    X = np.ones((12, 6))
+    X[3, 2], X[3, 4], X[5, 0] = value, np.nan, np.nan
+    with pytest.raises(ValueError, match=place):
+        read(make(X))
+
+
+def test_infinity_among_decimals_is_named():
+    prices = [Decimal("0.25"), Decimal("-Infinity")]
+    with pytest.raises(ValueError, match="row 1, column 'p'"):
+        read(pd.DataFrame({"p": prices, "x": 1.0}))
+
+
+def test_columns_in_errors_include_categorical_columns():
+    X = np.ones((12, 4))
+    X[3, 2] = np.nan
+    for rows in (X, sp.csr_array(X), pd.DataFrame(X), X.astype(object)):
+        with pytest.raises(ValueError, match="row 3, column 2"):
+            read(rows, [0])
+
+
+def objects(rows):
+    """Make an array (n,) of rows."""
+    array = np.empty(len(rows), dtype=object)
+    array[:] = rows
+    return array
+
+
+NUMBERS = np.ones((5, 3))
+
+
+WORDS = np.column_stack([NUMBERS.astype(str), list("abcde")])
+
+
+RAGGED = [np.ones((2, n)) for n in (4, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    "X, place",
+    [
+        (WORDS, "Column 3 .*row 0"),
+        (WORDS[:, :, None], r"Cell \(3, 0\) .*row 0"),
+        ([[1, "a"], [2, "b"]], "Column 1 .*row 0"),
+        (objects(RAGGED)[:, None], "Column 0"),
+        (RAGGED, r"row 0 .*\(2, 4\) and row 2 .*\(2, 5\)"),
+        ([[1.0, 2], [3.0]], r"row 0 .*\(2,\) and row 1 .*\(1,\)"),
+        ([[[1], [2, 3]]] * 2, "Row 0"),
+        ([[1.0, 2.0], [3.0, None]], "row 1, column 1"),
+        (np.array([[10**400, 1]], dtype=object), "Column 0"),
+        (pd.DataFrame({"a": ["x", "y"]}), "Column 'a'"),
+        (pd.DataFrame({"s": [[1], [2]]}), "Column 's'"),
+    ],
+    ids=str,
+)
+def test_columns_that_are_not_numeric_are_named(X, place):
+    with pytest.raises(ValueError, match=place):
+        read(X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        sp.csr_array(NUMBERS * 1j),
+        pd.DataFrame({"z": [1j, 2]}),
+        WORDS[:, :3],
+        np.zeros((5, 2), "datetime64[s]"),
+    ],
+    ids=str,
+)
+def test_non_numeric_types_are_rejected(X):
+    with pytest.raises((TypeError, ValueError)):
+        read(X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((5, 3, 2)),
+        WORDS,
+        RAGGED,
+        [[1, 2], [3]],
+        NUMBERS * 1j,
+        np.zeros((5, 2), "datetime64[s]"),
+    ],
+    ids=str,
+)
+def test_categories_require_a_table(X):
+    with pytest.raises(ValueError):
+        read(X, [0])
+
+
+def test_arrays_have_no_automatic_categories():
+    assert read(np.ones((5, 3)), "auto").labels is None
+    with pytest.raises(TypeError, match="Column 'tags': Row 0"):
+        read(pd.DataFrame({"tags": [["a"], ["b"]] * 3}), "auto")
+
+
+def test_lazy_frames_are_rejected():
+    pl = pytest.importorskip("polars")
+    X = pl.LazyFrame({"a": [1.0, 2.0]})
+    for call in (read, ManyBodyImputer().fit, partial(compare_samples, X_new=X)):
+        with pytest.raises(TypeError, match="LazyFrame"):
+            call(X)
+    with pytest.raises(ValueError):
+        read(pl.Series([1.0, 2.0]))
+
+
+def test_attributes_of_estimators_are_set():
+    estimator = Reader("auto")
+    read_table(estimator, common())
+    assert estimator.input_shape_ == (12,)
+    assert estimator.n_features_in_ == 12
+    assert estimator.feature_names_in_.tolist() == common().columns.tolist()
+    estimator = Reader("auto")
+    table = read_table(estimator, pd.DataFrame(np.ones((5, 2))))
+    assert not hasattr(estimator, "feature_names_in_")
+    read_table(Reader(), np.ones((5, 2, 3))).describe(estimator)
+    assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
+    assert table.feature_names == ("0", "1")
+    assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
+
+
+def test_record_batches_are_rejected_with_a_remedy():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")
+    batch = pa.RecordBatch.from_pydict({"x": np.arange(8.0)})
+    with pytest.raises(TypeError, match=r"pyarrow.Table.from_batches\(\[X\]\)"):
+        read(batch)
+    assert len(read(pa.Table.from_batches([batch]))) == 8
