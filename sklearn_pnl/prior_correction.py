@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags
@@ -250,7 +251,9 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
         rows = np.flatnonzero(weights)
         rows = rows[:: -(-len(rows) // _CHECKED_ROWS)]
-        X = X if len(rows) == len(y) else _safe_indexing(X, rows)
+        if len(rows) < len(y):
+            # Some sparse formats cannot be indexed.
+            X = _safe_indexing(X.tocsr() if issparse(X) else X, rows)
         weights = weights[rows] / weights[rows].sum()
         means = weights @ self._probabilities(X)
         labels = np.searchsorted(self.classes_, y[rows])

@@ -49,7 +49,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from sklearn_pnl import Codes, PNLSampler, PriorCorrectedClassifier
+from sklearn_pnl import Codes, PNLSampler, PriorCorrectedClassifier, prior_correction
 
 SEEDS = [0, 1, 2]
 
@@ -462,6 +462,52 @@ def test_only_some_rows_of_large_data_are_predicted_in_fit(monkeypatch):
     with pytest.warns(UserWarning, match="second time"):
         model.fit(X, y)
     assert predicted == [8334]
+
+
+CONTAINERS = {
+    "list": lambda X: X.tolist(),
+    "csr": sp.csr_array,
+    "coo": sp.coo_array,
+    "pandas": lambda X: pytest.importorskip("pandas").DataFrame(X, columns=[*"abcdef"]),
+    "polars": lambda X: pytest.importorskip("polars").DataFrame(X, schema=[*"abcdef"]),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_some_rows_are_predicted_for_rows_of_any_container(name, monkeypatch):
+    monkeypatch.setattr(prior_correction, "_CHECKED_ROWS", 50)
+    X, y = uneven()
+    expected = clone(CORRECTED[0]).fit(X, y).predict_proba(X)
+    given = CONTAINERS[name](X)
+    found = clone(CORRECTED[0]).fit(given, y).predict_proba(given)
+    assert_allclose(found, expected, atol=1e-8)
+    with pytest.warns(UserWarning, match="second time"):
+        X, y = make_classification(3000, weights=[0.95], random_state=0)
+        X, weighing = CONTAINERS[name](X[:, :6]), Weighing(max_iter=1000)
+        sampler = PNLSampler(sampling_strategy=1 / 3, random_state=0)
+        monkeypatch.setattr(prior_correction, "_CHECKED_ROWS", 1500)
+        PriorCorrectedClassifier(sampler, weighing).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "library, name, params",
+    [
+        ("xgboost", "XGBClassifier", {"early_stopping_rounds": 3}),
+        ("lightgbm", "LGBMClassifier", {"verbose": -1}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+def test_boosting_libraries_accept_validation_rows(library, name, params):
+    make = getattr(pytest.importorskip(library), name)
+    X, y = make_classification(1000, weights=[0.9], random_state=0)
+    small = {"n_estimators": 20, "max_depth": 3, "n_jobs": 1}
+    learner = make(**small, **params)
+    model = PriorCorrectedClassifier(PNLSampler(random_state=0), learner)
+    model.fit(X[200:], y[200:], eval_set=[(X[:200], y[:200])])
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), rel=0.5)
+    model.set_params(estimator__scale_pos_weight=9)
+    with pytest.raises(ValueError, match="scale_pos_weight=9.*second time"):
+        model.fit(X, y)
 
 
 class Recording(GaussianNB):
