@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._optional_dependencies import check_pandas_support
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._utils.threads import one_blas_thread
@@ -24,8 +25,10 @@ from .encoding.manifolds import ORDER
 from .geometry import (
     InteractionTests,
     PosetProtocol,
+    TensorPoset,
     deviance_tests,
     goodness_of_fit,
+    select_interactions,
     theta_with_errors,
 )
 from .geometry.contingency.fit import check_reference, p_values
@@ -47,11 +50,13 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=1
+    order : int, list of tuple of int or "bic", default=1
         Largest order ell of the interactions in the model. A larger order fits the
         counts more closely. For tensors, also a list of interactions as tuples of
         modes; all subsets of an interaction are included. The default, 1, is the model
-        of independence.
+        of independence. "bic" chooses interactions of two modes of a tensor by a
+        stepwise search for the smallest BIC, see
+        :func:`~sklearn_pnl.geometry.select_interactions`.
 
     base : array-like, default=None
         Free coordinates of the model, instead of ``order``; see
@@ -150,14 +155,14 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": ORDER,
+        "order": [*ORDER, StrOptions({"bic"})],
         "reference": ["array-like", None],
         **FIT_CONSTRAINTS,
     }
 
     def __init__(
         self,
-        order: int | Sequence = 1,
+        order: int | Sequence | Literal["bic"] = 1,
         *,
         base: ArrayLike | None = None,
         poset: PosetProtocol | None = None,
@@ -197,7 +202,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         reference = check_reference(self.reference, self.counts_, self.poset_)
         self.counts_ += self.offset * (reference is None or reference > 0)
         self._reference = reference
-        mask = free_mask(self.poset_, self.order, self.base)
+        mask = free_mask(self.poset_, self._chosen_order(), self.base)
         fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
         if shares:
@@ -307,6 +312,18 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         np.divide(counts - expected, np.sqrt(expected), residual, where=expected > 0)
         columns = {"count": counts, "expected": expected, "residual": residual}
         return pandas.DataFrame(columns, self._cells(pandas))
+
+    def _chosen_order(self):
+        """Return ``order``, or the interactions with the smallest BIC."""
+        if not isinstance(self.order, str) or self.base is not None:
+            return self.order
+        if not isinstance(self.poset_, TensorPoset):
+            raise ValueError(
+                f"order='bic' selects sets of modes of a tensor, but the poset is "
+                f"{self.poset_!r}. Set an integer order, or base."
+            )
+        counts, reference = self.counts_[None], self._reference
+        return select_interactions(counts, reference=reference).interactions
 
     @property
     def _settings(self):

@@ -481,6 +481,11 @@ for key, given, others in (
     ("complete", COMPLETED, FITS | REFERENCE | FILL),
     ("complete, ridge", COMPLETED | {"ridge": 1.0}, FITS | REFERENCE | FILL),
     ("deviance_tests", OF_COUNTS, FITS | REFERENCE | {"levels": ["orders", [1, 3]]}),
+    (
+        "select_interactions",
+        {"X": COUNTS},
+        FITS | REFERENCE | {"max_order": [1], "criterion": ["aic"]},
+    ),
     ("e_geodesic", {"p": P, "q": Q, "t": 0.3}, AXES),
     ("kl_divergence", {"p": P, "q": Q}, AXES),
     ("energy_decomposition", ON_TENSOR, FITS | REFERENCE | {"levels": [[1]]}),

@@ -23,17 +23,22 @@ errors follow from the inverse of the Fisher information ``G = d eta / d theta``
 (appendix A.1 of the paper).
 
 The functions correspond to R's ``loglin`` and ``MASS::loglm``. There are no score
-tests, no model search and no bootstrap. To compare models, use ``aic`` and ``bic``, or
-the held-out likelihood of :class:`sklearn_pnl.LogLinearModel` in a grid search.
+tests and no bootstrap. To compare models, use ``aic`` and ``bic``,
+:func:`select_interactions`, or the held-out likelihood of
+:class:`sklearn_pnl.LogLinearModel` in a grid search.
 """
 
 from .deviance import InteractionTests, deviance_tests
 from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
+from .selection import InteractionSelection, SelectionStep, select_interactions
 
 __all__ = [
     "GoodnessOfFit",
+    "InteractionSelection",
     "InteractionTests",
+    "SelectionStep",
     "deviance_tests",
     "goodness_of_fit",
+    "select_interactions",
     "theta_with_errors",
 ]
