@@ -141,9 +141,13 @@ assert away.tobytes() == home.tobytes()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+# The second setting is the one that the documentation recommends for workers of dask.
+# With the settings of dask, there are 140 page faults per row.
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators")
-def test_blocks_reuse_memory():
-    # Workers of dask have this setting, with 180 page faults per row.
+@pytest.mark.parametrize(
+    "trim, mmap, most", [(None, None, 40), (2**26, 2**25, 1)], ids=["default", "dask"]
+)
+def test_blocks_reuse_memory(trim, mmap, most):
     code = """
 import numpy as np
 from resource import RUSAGE_SELF, getrusage
@@ -155,10 +159,12 @@ before = getrusage(RUSAGE_SELF).ru_minflt
 projector.transform(X)
 print((getrusage(RUSAGE_SELF).ru_minflt - before) / len(X))
 """
-    settings = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
+    set_here = {"MALLOC_TRIM_THRESHOLD_": trim, "MALLOC_MMAP_THRESHOLD_": mmap}
+    settings = {name: v for name, v in os.environ.items() if name not in set_here}
+    settings |= {name: str(v) for name, v in set_here.items() if v}
     run = [sys.executable, "-c", code]
     faults = subprocess.check_output(run, env=settings, timeout=120)
-    assert float(faults) < 10
+    assert float(faults) < most
 
 
 def test_rows_in_another_memory_layout_give_the_same_bytes(client):

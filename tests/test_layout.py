@@ -148,6 +148,11 @@ def test_only_samplers_import_imbalanced_learn():
         assert not SAMPLERS & IMPORTS[name], name
 
 
+def test_only_the_solver_of_integer_programmes_calls_functions_of_c():
+    with_c = {name for name in MODULES if {"ctypes", "cffi"} & libraries(name)}
+    assert with_c == {"sklearn_pnl.geometry.convex.highs"}
+
+
 def test_the_package_works_without_imbalanced_learn_and_matplotlib():
     code = """
 import sys

@@ -1,4 +1,4 @@
-"""Measure the gain of more cores: samplers, threads, processes, dask workers.
+"""Measure the gain of more cores: samplers, threads and processes.
 
 ``python -m benchmarks.speed.cores``
 
@@ -11,13 +11,9 @@ with the Hessians of few rows at once.
 import argparse
 import os
 import resource
-import sys
-import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
@@ -38,8 +34,10 @@ from .timing import interleaved
 SHAPE = (7, 2, 2, 7, 2, 2)
 ORDERS = (2, 3)
 FEW = 32
-# What workers of dask set, which also freezes the size from which memory is mapped.
-OF_DASK = {"MALLOC_TRIM_THRESHOLD_": 2**16}
+# Workers of dask set the first threshold, which also fixes the second. The last setting
+# is the one that the documentation recommends for these workers.
+THRESHOLDS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+ALLOCATORS = {"default": (), "dask": (2**16,), "dask, recommended": (2**26, 2**25)}
 
 
 def n_cores():
@@ -156,15 +154,14 @@ def _counted():
         ExponentialTilt.hessian_product = product
 
 
-# --- memory: page faults of a process, also of one that is set as dask sets it -----
+# --- memory: page faults of a process, also with the settings of workers of dask ----
 
 
 def memory(quick):
     """Return page faults per row of one thread, in a new process."""
     n = 300 if quick else 1_000
-    settings = {"as it is": {}, "as in dask": OF_DASK}
-    for setting, variables in settings.items():
-        with _environment(variables):
+    for setting, thresholds in ALLOCATORS.items():
+        with _environment(dict(zip(THRESHOLDS, thresholds, strict=False))):
             context = get_context("spawn")
             with ProcessPoolExecutor(1, mp_context=context) as pool:
                 found = pool.submit(_faults, n).result()
@@ -189,7 +186,7 @@ def _faults(n):
 @contextmanager
 def _environment(variables):
     """Set thresholds of malloc for processes that are started in the context."""
-    before = {name: os.environ.pop(name, None) for name in OF_DASK}
+    before = {name: os.environ.pop(name, None) for name in THRESHOLDS}
     os.environ.update({name: str(value) for name, value in variables.items()})
     try:
         yield
@@ -198,49 +195,6 @@ def _environment(variables):
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-# --- two workers of dask against one -----------------------------------------------
-
-
-def workers(quick):
-    """Return seconds of one and two workers, and page faults per row."""
-    if find_spec("distributed") is None:
-        print("dask is not installed: no table of its workers", file=sys.stderr)
-        return
-    X = tensors(300 if quick else 3_000)
-    projector = ManyBodyProjector(3, offset=1.0).fit(X[:100])
-    for setting, number in {"1 worker": 1, "2 workers": 2}.items():
-        seconds, faults = _on_workers(number, projector, X)
-        yield row("dask", "order 3", "seconds", setting, seconds)
-        yield row("dask", "order 3", "page faults per row", setting, faults / len(X))
-
-
-def _on_workers(number, projector, X):
-    distributed = import_module("distributed")
-    # With one worker joblib would stay in this process.
-    transform = projector.set_params(n_jobs=number).transform
-    with (
-        distributed.LocalCluster(
-            n_workers=number, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-        joblib.parallel_config("dask"),
-    ):
-        run = transform if number > 1 else partial(_submitted, client, transform)
-        run(X[:300])
-        before, start = client.run(_minor_faults), perf_counter()
-        run(X)
-        seconds, after = perf_counter() - start, client.run(_minor_faults)
-    return seconds, sum(after.values()) - sum(before.values())
-
-
-def _submitted(client, function, X):
-    return client.submit(function, client.scatter(X), pure=False).result()
-
-
-def _minor_faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 # --- the tables --------------------------------------------------------------------
@@ -291,7 +245,6 @@ TITLES = {
     "encoding": f"`ManyBodyProjector(offset=1.0).transform` of {{digits}} as {SHAPE}, "
     "{cores} cores",
     "memory": "Minor page faults per row, one thread",
-    "dask": "The same at order 3 on workers of dask, {cores} cores",
 }
 
 
@@ -300,10 +253,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="few rows")
     quick = parser.parse_args().quick
     about, rows = {"cores": n_cores(), "digits": digits(1)[1]}, []
-    for make in (samplers, encoding, memory, workers):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
-            new = [about | each for each in make(quick)]
+    for make in (samplers, encoding, memory):
+        new = [about | each for each in make(quick)]
         for title, table in tables(new):
             print(f"{title}:\n\n{markdown(table)}\n", flush=True)
         rows += new

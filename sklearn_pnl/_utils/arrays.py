@@ -8,7 +8,6 @@ standard differ, or if NumPy has a faster function.
 
 from functools import lru_cache, wraps
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import issparse
@@ -26,8 +25,6 @@ except ImportError:  # scikit-learn 1.6: all arrays are converted to NumPy array
 BLOCK_CELLS = 2**17
 # Factor for the rows of a block on a device; temporaries need some gigabytes.
 DEVICE_BLOCKS = 256
-# Copies of arrays on devices, for the objects that have the arrays as attributes.
-_kept: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def with_errstate(**settings):
@@ -98,20 +95,30 @@ def _moved(make, args, xp, dtype, device):
     return _on_device(np.array(make(*args)), xp, dtype, device)
 
 
-def kept(x, owner, name):
-    """Return an attribute, a NumPy array or a list, on the device of ``x``.
+class MovableArray:
+    """A NumPy array of floats, and its copies on devices.
 
-    The attribute is moved to a device once, and deleted together with the object.
+    The array is moved to a device at the first use there. The copies are deleted
+    together with this object, and are not pickled.
     """
-    arrays = getattr(owner, name)
-    if isinstance(x, np.ndarray):
-        return arrays
-    key, moved = (name, x.dtype, compat.device(x)), _kept.setdefault(owner, {})
-    if key not in moved:
-        several = arrays if isinstance(arrays, list) else [arrays]
-        several = [floats_like(array, x) for array in several]
-        moved[key] = several if isinstance(arrays, list) else several[0]
-    return moved[key]
+
+    def __init__(self, array):
+        self._array, self._copies = array, {}
+
+    def on_device_of(self, x):
+        """Return the array in the namespace, on the device and in the dtype of ``x``.
+
+        If ``x`` is a NumPy array, the dtype is not changed.
+        """
+        if isinstance(x, np.ndarray):
+            return self._array
+        place = x.dtype, compat.device(x)
+        if place not in self._copies:
+            self._copies[place] = floats_like(self._array, x)
+        return self._copies[place]
+
+    def __reduce__(self):
+        return MovableArray, (self._array,)
 
 
 def _on_device(values, xp, dtype, device):

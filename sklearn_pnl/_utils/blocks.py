@@ -3,11 +3,6 @@
 Threads process the blocks, or workers of a joblib backend without shared memory.
 """
 
-import os
-import sys
-from ctypes import CDLL
-from functools import cache
-
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -25,10 +20,6 @@ from .arrays import (
 )
 from .progress import tracked
 from .threads import one_blas_thread
-
-_LARGEST = 31 * 2**20
-# Options of malloc.h of glibc.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def map_blocks(function, *arrays, step, task, n_jobs=None):
@@ -65,27 +56,6 @@ def _on_device(function, arrays, step, task):
     return [concat(parts) for parts in zip(*results, strict=True)]
 
 
-@cache
-def _keep_freed_memory():
-    """Make the allocator keep freed memory, so that temporaries cause no page faults.
-
-    The allocator of Linux maps an array that is larger than all freed arrays, and
-    unmaps the array after use, which causes up to 25 page faults per row. Freeing one
-    large array raises this threshold. The threshold is fixed if an environment variable
-    sets the trim threshold, as in workers of dask, which causes 200 to 1,500 page
-    faults per row. Then, both thresholds are set here, unless the user set both.
-    """
-    np.empty(_LARGEST, np.uint8)
-    trims, maps = (
-        f"MALLOC_{name}_THRESHOLD_" in os.environ for name in ("TRIM", "MMAP")
-    )
-    if trims and not maps and sys.platform == "linux":
-        # Only the allocator of glibc has this function.
-        set_option = getattr(CDLL(None), "mallopt", lambda option, value: 0)
-        set_option(_MMAP_THRESHOLD, _LARGEST)
-        set_option(_TRIM_THRESHOLD, 2 * _LARGEST)
-
-
 def _results(function, arrays, n, step, n_jobs):
     """Return the results of ``function`` for the blocks, in order."""
     shared = shares_memory()
@@ -109,7 +79,6 @@ def shares_memory():
 
 def _of_block(function, start, *arrays):
     """Return the results of one block; add ``start`` to the ``row`` of an error."""
-    _keep_freed_memory()
     # Rounding depends on the memory layout. All workers use the same layout.
     if not is_foreign(arrays[0]):
         arrays = map(np.ascontiguousarray, arrays)

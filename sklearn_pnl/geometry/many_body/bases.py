@@ -15,11 +15,11 @@ from scipy.fft import dct
 from scipy.linalg import cholesky, get_blas_funcs, helmert, solve_triangular
 
 from ..._utils.arrays import (
+    MovableArray,
     at_least,
     cast,
     filled,
     is_on_host,
-    kept,
     namespace,
     replaced,
     reshaped,
@@ -96,9 +96,13 @@ class Basis:
     def analysis(self, x):
         return x @ self._matrix(x).T if self._uses_matrix(x) else self._transposed(x)
 
+    @cached_property
+    def _movable_functions(self):
+        return MovableArray(self.functions)
+
     def _matrix(self, x):
         """Return all functions on the device of ``x``."""
-        return kept(x, self, "functions")
+        return self._movable_functions.on_device_of(x)
 
     def _uses_matrix(self, x):
         # On a device, one large product is faster than several small products.
@@ -136,7 +140,7 @@ class KroneckerBasis(Basis):
     def __init__(self, matrices, cells):
         self.n_functions, self._elements = len(cells), cells
         self.n_cells = prod(map(len, matrices))
-        self._blocks = kronecker_blocks(matrices)
+        self._blocks = [MovableArray(block) for block in kronecker_blocks(matrices)]
 
     def _apart(self, v):
         x = spread(v, self._elements, self.n_cells)
@@ -147,7 +151,7 @@ class KroneckerBasis(Basis):
 
     def _blocks_like(self, x):
         """Return the blocks on the device and in the precision of ``x``."""
-        return [cast(block, x.dtype) for block in kept(x, self, "_blocks")]
+        return [cast(block.on_device_of(x), x.dtype) for block in self._blocks]
 
 
 class MarginalCells(KroneckerBasis):

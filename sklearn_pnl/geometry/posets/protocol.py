@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ..._utils.arrays import kept, reshaped, spread, take
+from ..._utils.arrays import MovableArray, reshaped, spread, take
 from .elements import flat_elements
 from .interactions import Interactions
 
@@ -166,17 +166,16 @@ class MatrixColumns:
     """Products of columns of a zeta matrix with flat rows, by a matrix (D, m)."""
 
     def __init__(self, matrix):
-        self._matrix = matrix
+        self._matrix = MovableArray(matrix)
 
     def synthesis(self, v):
         """Compute the same as :meth:`ZetaColumns.synthesis`."""
-        if isinstance(v, np.ndarray):
-            return np.ascontiguousarray(v @ self._matrix.T)
-        return v @ kept(v, self, "_matrix").T
+        product = v @ self._matrix.on_device_of(v).T
+        return np.ascontiguousarray(product) if isinstance(v, np.ndarray) else product
 
     def analysis(self, x):
         """Compute the same as :meth:`ZetaColumns.analysis`."""
-        return x @ kept(x, self, "_matrix")
+        return x @ self._matrix.on_device_of(x)
 
 
 def zeta_columns(poset, elements):
