@@ -19,11 +19,14 @@ from .columns.constraints import ROUNDINGS, read_constraints
 from .columns.relations import ColumnRelations, resolve_equalities
 from .control.feasible_set import FeasibleSet
 from .control.projection import nearest_rows
+from .control.quadratic import least_violations
 from .encoding.codec import free_mask, lay_out
 from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes
 
+# Price of a violation of an earlier constraint, in violations of a later constraint.
+_PRICE = 1e4
 # Number of distances that are in memory at the same time (8 MiB).
 _PAIRS = 2**20
 # BLAS rounds products differently for different block sizes. Adding a large constant
@@ -147,7 +150,7 @@ class TableFiller:
             )
         # The wider boxes exclude negative values for columns without negative values.
         beyond = np.where(low >= 0, 0.0, -np.inf), np.full(len(low), np.inf)
-        self._boxes = [(low, high)] + [beyond] * (1 + len(self._system))
+        self._boxes = (low, high), beyond
         # Only dtypes with less than double precision add rounding.
         single = table.precision * (table.precision > np.finfo(float).eps)
         rounding = single * np.maximum(np.abs(low), np.abs(high))
@@ -171,53 +174,77 @@ class TableFiller:
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
         filled = self._project(np.where(missing, guess, rows), missing)
-        room = self._system.rounding(filled) + ROUNDINGS * self._rounding
-        unmet = self._system.violations(filled, room)
-        off = np.flatnonzero(unmet.any(axis=1))
-        if len(off):
-            names = self._system.descriptions
-            missed = [names[k] for k in np.flatnonzero(unmet[off[0]])[-3:]]
-            warn_missed(
-                f"{len(off)} row{'s' if len(off) > 1 else ''} cannot satisfy "
-                f"{' and '.join(missed)!r}, because observed cells do not change; the "
-                f"first is row {numbers[off[0]]}. Correct the row or the constraint."
-            )
+        self._warn_unmet(filled, numbers)
         return filled, 1
+
+    def _warn_unmet(self, filled, numbers):
+        """Warn of each constraint that filled rows violate."""
+        system = self._system
+        room = system.rounding(filled) + ROUNDINGS * self._rounding
+        unmet, missed = system.violations(filled, room), np.abs(system.residual(filled))
+        parts = []
+        for k in np.flatnonzero(unmet.any(axis=0)):
+            rows = np.flatnonzero(unmet[:, k])
+            first = ", ".join(str(numbers[row]) for row in rows[:3])
+            parts.append(
+                f"{len(rows)} row{'s' if len(rows) > 1 else ''} cannot satisfy "
+                f"{system.descriptions[k]!r} by up to {missed[rows, k].max():.3g}; the "
+                f"first {'are rows' if len(rows) > 1 else 'is row'} {first}."
+            )
+        if parts:
+            warn_missed(
+                f"{' '.join(parts)} Correct the rows or the constraints, because "
+                "observed cells do not change."
+            )
 
     def _project(self, guess, missing):
         """Project the missing cells onto the constraints with the least change.
 
         Cells stay within the observed range if this is feasible, and leave it if not.
-        If a row is still infeasible, its most violated constraint is dropped, one
-        constraint at a time.
+        If a row is still infeasible, each constraint in turn is satisfied as far as the
+        constraints before it allow.
         """
         system = self._system
         # A constraint without a missing cell cannot be changed by imputation.
         requested = missing @ (system.coefficients != 0).T
+        lower = np.where(requested, system.lower - 2 * self._rounding, -np.inf)
+        upper = np.where(requested, system.upper + 2 * self._rounding, np.inf)
         filled, todo = guess.copy(), np.arange(len(guess))
-        for box in self._boxes:
-            start, free = guess[todo], missing[todo]
-            part = replace(
-                system,
-                lower=np.where(
-                    requested[todo], system.lower - 2 * self._rounding, -np.inf
-                ),
-                upper=np.where(
-                    requested[todo], system.upper + 2 * self._rounding, np.inf
-                ),
-            )
-            weights = self._set.weights(start, ~free)
-            bounds = (np.where(free, bound, start) for bound in box)
-            filled[todo], satisfied = nearest_rows(start, weights, part, *bounds)
-            if satisfied.all():
+        weights = self._set.weights(guess, ~missing)
+        for box in (*self._boxes, None):
+            low, high = self._boxes[-1] if box is None else box
+            limits = [np.where(missing[todo], e, guess[todo]) for e in (low, high)]
+            part = replace(system, lower=lower[todo], upper=upper[todo])
+            if box is None:
+                part = _in_turn(guess[todo], weights[todo], part, *limits)
+            of_rows = guess[todo], weights[todo], part, *limits
+            filled[todo], satisfied = nearest_rows(*of_rows)
+            todo = todo[~satisfied.all(axis=1)]
+            if not len(todo):
                 break
-            off = ~satisfied.all(axis=1)
-            if box is not self._boxes[0]:
-                share = np.abs(part.residual(filled[todo])) / part.scale
-                worst = np.argmax(np.where(satisfied, -1, share), axis=1)
-                requested[todo[off], worst[off]] = False
-            todo = todo[off]
         return filled
+
+
+def _in_turn(start, weights, system, low, high):
+    """Return a feasible system: each constraint has the nearest reachable bounds.
+
+    The reachable bounds of a constraint are subject to all constraints before it.
+    """
+    lower, upper = system.lower.copy(), system.upper.copy()
+    for k in range(len(system)):
+        used = np.arange(len(system)) <= k
+        part = replace(
+            system,
+            lower=np.where(used, lower, -np.inf),
+            upper=np.where(used, upper, np.inf),
+        )
+        # Violations of constraints before k cost so much that they stay 0.
+        prices = np.where(np.arange(len(system)) < k, _PRICE, 1.0)
+        rows = least_violations(start, weights, part, low, high, prices)
+        values = rows @ system.coefficients[k]
+        off = part.violations(rows, inside=False)[:, k]
+        lower[off, k] = upper[off, k] = values[off]
+    return replace(system, lower=lower, upper=upper)
 
 
 class TensorFiller:

@@ -66,8 +66,12 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     satisfy, such as sums of columns, and ``constraints``. Imputed cells stay within the
     range that ``fit`` observed in each column if this is feasible. Otherwise they can
     leave the range, but they do not become negative in a column without negative
-    values. If the observed cells of a row contradict a constraint, a warning names the
-    constraint; all other constraints are satisfied.
+    values. Each row is projected independently of the other rows. If constraints
+    exclude each other in a row, the equalities that ``fit`` found precede
+    ``constraints``, and the first constraint precedes the next one: each is satisfied
+    as far as the constraints before it and the observed cells allow. A warning names
+    each violated constraint, the number of rows, the first rows and the largest
+    violation.
 
     Parameters
     ----------

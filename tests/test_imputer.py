@@ -518,3 +518,65 @@ def test_a_single_tensor_raises_a_warning():
     ManyBodyImputer(1).fit(X[0])
     ManyBodyImputer(1).fit(X)
     ManyBodyImputer(2, n_neighbors=2).fit(X)
+
+
+# --- constraints that exclude each other ----------------------------------------------
+
+
+def books(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(2, 30, (n, 2)).round()
+    return np.column_stack([parts, parts.sum(axis=1)])
+
+
+def caught_in(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    return result, " ".join(str(each.message) for each in caught)
+
+
+def test_equalities_of_the_data_precede_constraints_and_constraints_their_successors():
+    upper, lower = ColumnConstraint(0, upper=50), ColumnConstraint(0, lower=70)
+    record = np.array([[np.nan, 20.0, 100.0], [np.nan, 20.0, np.nan]])
+    for rules, free in (([upper, lower], 50.0), ([lower, upper], 70.0)):
+        imputer = ManyBodyImputer(constraints=rules).fit(books())
+        filled, text = caught_in(lambda imputer=imputer: imputer.transform(record))
+        # The first row follows from the identity, and the second from the first rule.
+        assert_allclose(filled, [[80, 20, 100], [free, 20, 20 + free]])
+        assert "1 row cannot satisfy 'x0 <= 50' by up to 30" in text or free == 70
+        assert "'70 <= x0'" in text or free == 70
+
+
+def test_a_violated_equality_is_missed_as_little_as_possible():
+    imputer = ManyBodyImputer().fit(books())
+    filled, text = caught_in(lambda: imputer.transform([[np.nan, 30.0, 28.0]]))
+    assert_allclose(filled, [[0, 30, 28]], atol=1e-9)
+    assert "by up to 2; the first is row 0" in text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_row_is_imputed_independently_and_each_violated_constraint_is_named(seed):
+    X = books(60, seed)
+    rng = np.random.default_rng(seed)
+    rules = [ColumnConstraint({0: 1, 2: -0.6}, upper=0), ColumnConstraint(1, lower=40)]
+    imputer = ManyBodyImputer(constraints=rules).fit(X)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[::9, 2] = 90
+    # Rows that also lack a cell, but not all cells.
+    X[::9, 0], X[::9, 1] = np.nan, 95
+    X = X[~np.isnan(X).all(axis=1) & np.isnan(X).any(axis=1)]
+    together, text = caught_in(lambda: imputer.transform(X))
+    alone = [caught_in(lambda row=row: imputer.transform(row[None]))[0] for row in X]
+    assert_allclose(together, np.vstack(alone), rtol=1e-9, atol=1e-9)
+    missed = {
+        "x2 = x0 + x1": np.abs(together @ [1, 1, -1]),
+        "x0 - 0.6 x2 <= 0": together @ [1, 0, -0.6],
+        "40 <= x1": 40 - together[:, 1],
+    }
+    for name, residual in missed.items():
+        n_off = np.count_nonzero(residual > 1e-6)
+        assert n_off > 0
+        noun = "row" if n_off == 1 else "rows"
+        assert f"{n_off} {noun} cannot satisfy '{name}' by up to" in text
+        assert f"up to {residual.max():.3g};" in text

@@ -167,6 +167,8 @@ class _Cells:
     a : csr_array of shape (c, v)
         Coefficients; the largest one of each constraint is 1.
     lower, upper : ndarray of shape (c,)
+    kinds : ndarray of int of shape (c,)
+        Positions of the constraints in the system.
     """
 
     free: np.ndarray
@@ -175,6 +177,7 @@ class _Cells:
     a: csr_array
     lower: np.ndarray
     upper: np.ndarray
+    kinds: np.ndarray
 
     @classmethod
     def of_rows(cls, rows, weights, system, low, high, sums=None):
@@ -220,6 +223,7 @@ class _Cells:
             csr_array(diags_array(scale) @ a[used]),
             scale * lower[used],
             scale * upper[used],
+            used % max(1, len(system)),
         )
 
     def scaled(self, cells):
@@ -268,11 +272,12 @@ def project_jointly(start, weights, system, low, high, sums=None):
     return Solution(moved, found.status, found.message)
 
 
-def least_violations(start, weights, system, low, high):
+def least_violations(start, weights, system, low, high, prices=1.0):
     """Move each row so that the violations of its constraints are smallest.
 
-    A linear programme minimises the sum of the violations. Parameters are those of
-    :func:`project_jointly`; the result is an ndarray of shape (n, D).
+    A linear programme minimises the sum of the violations, times ``prices`` of shape
+    (k,). The other parameters are those of :func:`project_jointly`; the result is an
+    ndarray of shape (n, D).
     """
     rows = np.clip(start, low, high)
     cells = _Cells.of_rows(rows, weights, system, low, high)
@@ -290,7 +295,7 @@ def least_violations(start, weights, system, low, high):
     limits[v:, 1] = np.inf
     found = solved(
         linprog,
-        np.repeat([0.0, 1.0], [v, n_constraints]),
+        np.append(np.zeros(v), np.broadcast_to(prices, len(system))[cells.kinds]),
         A_ub=vstack(parts, format="csr"),
         b_ub=np.concatenate(bounds),
         bounds=limits,
