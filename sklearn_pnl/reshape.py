@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import accumulate, chain, count, pairwise
 from math import isqrt, prod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -22,6 +22,7 @@ from ._utils.validation import (
     flat,
     stays_on_device,
 )
+from .geometry import TensorPoset, order_mask
 
 
 # Data frames cannot contain tensors. With `auto_wrap_output_keys=None` the output stays
@@ -59,6 +60,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Lengths of the axes of a row: ``input_shape``, or the shape of the
         rows if ``input_shape`` is None.
 
+    axis_modes_ : tuple of tuple of int
+        Modes of a tensor that are the factors of each axis. An axis of length 1 has no
+        modes.
+
     input_shape_ : tuple of int
         Shape of a row of the array passed to ``fit``.
 
@@ -86,8 +91,11 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     >>> reshaper = PrimeFactorReshaper().fit(np.ones((4, 60)))
     >>> reshaper.tensor_shape_
     (5, 3, 2, 2)
-    >>> PrimeFactorReshaper((28, 28)).fit_transform(np.ones((4, 784))).shape
-    (4, 7, 2, 2, 7, 2, 2)
+    >>> reshaper = PrimeFactorReshaper((28, 28)).fit(np.ones((4, 784)))
+    >>> reshaper.tensor_shape_
+    (7, 2, 2, 7, 2, 2)
+    >>> reshaper.axis_modes_
+    ((0, 1, 2), (3, 4, 5))
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -135,6 +143,8 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         step = -1 if self.factor_order == "descending" else 1
         factors = [prime_factors(length)[::step] for length in axes]
         self.tensor_shape_ = tuple(chain(*factors)) or (1,)
+        ends = list(accumulate(map(len, factors), initial=0))
+        self.axis_modes_ = tuple(tuple(range(a, b)) for a, b in pairwise(ends))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -235,6 +245,30 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.array_api_support = True
         return tags
+
+
+def modes_of_axes(order, reshaper):
+    """Replace the axes of a row in ``order`` by their factors, the modes of a tensor.
+
+    Other orders than lists, and interactions of rows that no
+    :class:`PrimeFactorReshaper` reshapes, are returned without a change.
+    """
+    if not np.iterable(order) or not isinstance(reshaper, PrimeFactorReshaper):
+        return order
+    lengths = reshaper.axes_
+    try:
+        order_mask(TensorPoset(lengths), order)
+    except ValueError:
+        raise ValueError(
+            f"order={order!r} must be a list of tuples of distinct axes of a row of "
+            f"shape {lengths}, from 0 to {len(lengths) - 1}. Each axis is split into "
+            "its prime factors. To name interactions of factors, reshape the rows by "
+            "PrimeFactorReshaper before and set reshaper=None, or set the poset "
+            f"TensorPoset({reshaper.tensor_shape_}) in a ManyBodyProjector."
+        ) from None
+    modes = reshaper.axis_modes_
+    expanded = [tuple(chain(*(modes[axis] for axis in axes))) for axes in order]
+    return [interaction for interaction in expanded if interaction]
 
 
 def names_of_cells(estimator, input_features=None):

@@ -123,3 +123,24 @@ def test_a_later_step_of_a_pipeline_can_return_frames():
     names = pipeline.fit_transform(X).columns.tolist()
     assert names == pipeline.get_feature_names_out().tolist()
     assert names == ["theta_0_0_1", "theta_0_1_0", "theta_1_0_0"]
+
+
+@pytest.mark.parametrize("params", [{}, ASCENDING])
+@pytest.mark.parametrize(
+    "row, modes",
+    [
+        ((60,), ((0, 1, 2, 3),)),
+        ((11,), ((0, 1, 2),)),
+        ((28, 28), ((0, 1, 2), (3, 4, 5))),
+        ((8, 8, 3), ((0, 1, 2), (3, 4, 5), (6,))),
+        ((7, 1, 4), ((0,), (), (1, 2))),
+        ((1, 1), ((), ())),
+    ],
+)
+def test_modes_of_each_axis_are_published(row, modes, params):
+    reshaper = PrimeFactorReshaper(**params).fit(rows(0, *row))
+    assert reshaper.axis_modes_ == modes
+    if len(row) > 1:
+        shape = reshaper.tensor_shape_
+        lengths = [np.prod([shape[k] for k in axis], dtype=int) for axis in modes]
+        assert lengths == list(row)

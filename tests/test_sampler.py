@@ -32,6 +32,7 @@ from sklearn_pnl import (
 )
 from sklearn_pnl.control import ColumnConstraint, Infeasibility
 from sklearn_pnl.encoding.manifolds import MixtureManifold, ThetaManifold
+from sklearn_pnl.geometry import TensorPoset
 from sklearn_pnl.methods.draws import KernelDraws, MixupDraws
 
 SEEDS = [0, 1, 2]
@@ -829,7 +830,8 @@ def test_one_hot_columns_of_a_column_transformer_stay_one_hot(seed):
         {"embedding": MinMaxScaler().set_output(transform="pandas"), "order": 1},
         {"reshaper": PrimeFactorReshaper(factor_order="ascending"), "order": 1},
         {"local_manifold": ThetaManifold(order=1), "order": 2},
-        {"order": [(0,), (1,), (0, 1)]},
+        {"order": [(0,)]},
+        {"order": ManyBodyProjector([(0,), (1, 2)], poset=TensorPoset((3, 2, 2)))},
     ],
     ids=str,
 )

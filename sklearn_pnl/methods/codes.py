@@ -37,6 +37,7 @@ from ..encoding.manifolds import (
     LOCAL_MANIFOLD,
     MANIFOLDS_WRITTEN,
     ORDER,
+    LocalManifold,
     LocalManifoldLike,
     MixtureManifold,
     as_local_manifold,
@@ -44,7 +45,7 @@ from ..encoding.manifolds import (
 from ..encoding.neighbors import TrainingRows
 from ..frames.categories import one_of
 from ..projectors import ManyBodyProjector, as_projector
-from ..reshape import PrimeFactorReshaper
+from ..reshape import PrimeFactorReshaper, modes_of_axes
 from .draws import DRAWS, DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
 from .source import Source
 
@@ -71,7 +72,9 @@ class Codes(ObjectsByName, BaseEstimator):
         interactions. For example, a code of order 2 keeps the sums over all other axes
         for each pair of axes. A larger order makes the code longer. None keeps the
         complete row. If an order is given, each axis of a row is split into axes whose
-        lengths are its prime factors, see ``reshaper``. A
+        lengths are its prime factors, see ``reshaper``. An integer counts the factors.
+        The tuples of a list name axes of the row: ``[(0, 1), (2,)]`` keeps the
+        interaction of height and width of an image, and the sums of its channels. A
         :class:`~sklearn_pnl.encoding.ForwardProjection` replaces the KL projection onto
         the base. Pass a :class:`ManyBodyProjector`, which is cloned, to set the base,
         poset, offset, mass and tolerance.
@@ -116,8 +119,9 @@ class Codes(ObjectsByName, BaseEstimator):
 
     Attributes
     ----------
-    order_ : int, list of tuple of int or None
-        The order used. None if the code contains the complete row.
+    order_ : int, list of tuple of int, ForwardProjection or None
+        The order used. A list contains sets of modes of ``poset_``. None if the code
+        contains the complete row.
 
     poset_ : TensorPoset or Poset
         Partial order of the cells.
@@ -326,8 +330,12 @@ class Codes(ObjectsByName, BaseEstimator):
             reshaper = self._reshaper(poset, not is_full_row or manifold.reduces)
             embedding = Embedding(self.embedding, reshaper, projector, caller)
             cells = embedding.fit(mixable)
-        self.order_, self.poset_ = order, embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
+        if poset is None:
+            order = _in_modes(order, self.reshaper_)
+        if manifold.poset is None:
+            manifold = _in_modes(manifold, self.reshaper_)
+        self.order_, self.poset_ = order, embedding.poset
         base = None if is_full_row else selected_base(self.poset_, order, base)
         codec = Codec(self.poset_, base, projector, manifold)
         self.base_mask_ = codec.mask
@@ -361,6 +369,14 @@ class Codes(ObjectsByName, BaseEstimator):
                 "projector, and leave offset and with_mass of Codes at the defaults."
             )
         return as_projector(self.order, offset=self.offset, with_mass=self.with_mass)
+
+
+def _in_modes(order, reshaper):
+    """Replace axes of a row by modes, in an order or in the parameter of an object."""
+    if not isinstance(order, ForwardProjection | LocalManifold):
+        return modes_of_axes(order, reshaper)
+    modes = modes_of_axes(order.order, reshaper)
+    return order if modes is order.order else clone(order).set_params(order=modes)
 
 
 @dataclass(frozen=True)
