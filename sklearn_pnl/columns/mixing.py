@@ -12,14 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from .._utils.arrays import dense
-
-# Largest probability of separate ranges by chance.
-CHANCE = 1e-3
-# Number of columns up to which levels are kept apart, which needs dense rows.
-MOST_COLUMNS = 500
+from .discrete import filled, group_numbers
 
 
 @dataclass(frozen=True)
@@ -111,9 +105,10 @@ def find_mixable(rows, table, relations, k, groups=None, copies_atoms=True):
         bounds of the columns.
     """
     missing = np.isnan(rows) if table.has_missing else None
-    absent = _absent_cells(rows, missing, relations, copies_atoms)
-    filled = rows if absent is None else _filled(rows, absent)
-    level, sides = separate_levels(filled, rows, table.labels, relations, k)
+    absent = missing
+    if copies_atoms:
+        absent = relations.absent_cells(rows, missing)
+    level, sides = _levels_of(rows, table.labels, relations.levels, k)
     lacks = np.zeros((len(table), 0), bool) if missing is None else missing
     tied = slice(0) if missing is None else relations.tied
     strata = strata_of(lacks, tied, k, groups, level)
@@ -124,7 +119,7 @@ def find_mixable(rows, table, relations, k, groups=None, copies_atoms=True):
         keys = missing[:, missing.any(axis=0)]
         alike = group_numbers(keys if side is None else np.column_stack([keys, side]))
     mixable = MixableRows(
-        filled,
+        filled(rows, absent),
         table.shape,
         table.labels,
         strata,
@@ -132,52 +127,13 @@ def find_mixable(rows, table, relations, k, groups=None, copies_atoms=True):
         alike,
         single=~(relations.in_equality | relations.columns.binary),
         binary=relations.columns.binary,
-        blocks=_blocks_with_categories(rows, table.labels, relations),
+        blocks=relations.blocks,
         names=table.column_names,
         numbers=table.row_numbers,
         data_name=table.data_name,
         is_large=table.is_large,
     )
     return mixable, side, bounds
-
-
-def _absent_cells(rows, missing, relations, copies_atoms):
-    """Return the mask (m, D) of missing cells and of atoms, or None.
-
-    Columns in equalities have no atoms.
-    """
-    absent = None if missing is None else missing.copy()
-    atoms = relations.columns.atoms if copies_atoms else {}
-    for column, values in atoms.items():
-        if relations.copies_atoms[column]:
-            absent = np.zeros(rows.shape, bool) if absent is None else absent
-            absent[:, column] |= np.isin(rows[:, column], values)
-    return absent if absent is not None and absent.any() else None
-
-
-def _filled(rows, absent):
-    """Return rows (m, D) with a middle value of the column in absent cells.
-
-    With a middle value, the other cells decide which rows are near.
-    """
-    rows = np.where(absent, np.nan, rows)
-    lost = np.isnan(rows).all(axis=0)
-    rows[:, lost] = 0
-    middle = np.nanpercentile(rows, 50, axis=0, method="lower")
-    return np.where(np.isnan(rows), middle, rows)
-
-
-def _blocks_with_categories(rows, labels, relations):
-    """Return the block of each binary column; 0 if a category determines the block."""
-    blocks = 1 + relations.blocks
-    if labels is None or not len(blocks):
-        return blocks
-    flags = np.nan_to_num(rows[:, relations.columns.binary], nan=-np.inf)
-    for levels in labels.T:
-        _, first, level = np.unique(levels, return_index=True, return_inverse=True)
-        alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
-        blocks[~np.isin(blocks, blocks[~alike])] = 0
-    return blocks
 
 
 def _bounds_of_sides(rows, missing, strata, sides, relations):
@@ -244,143 +200,38 @@ def strata_of(missing, tied, k, groups=None, levels=None):
     return strata
 
 
-def separate_levels(rows, cells, labels, relations, k):
-    """Find the level of each row in the columns that decide a numeric column.
+def _levels_of(rows, labels, levels, k):
+    """Return the level (m,) of each row, and the bounds of its ranges.
 
-    Rows of different levels are not mixed. For example, a mixture of the petals of two
-    species, with the species of one parent, would fit no flower. A category, or a block
-    of binary columns, decides a numeric column if at most a tenth of its variance is
-    within the levels. With a value support, a category or a binary column also decides
-    a numeric column if the levels have separate ranges, as "adult" starts at an age of
-    18. Only levels with more than ``k / 2`` rows count, which excludes coincidences.
-
-    Parameters
-    ----------
-    rows, cells : array of shape (m, D)
-        Training rows, without and with their missing cells and atoms.
-    labels : ndarray of int of shape (m, c) or None
-    relations : ColumnRelations
-    k : int
-        Number of neighbours.
+    Rows of levels that are not mixed have different numbers. Levels with at most
+    ``k / 2`` rows have -1, because a level with one row would give copies only.
 
     Returns
     -------
     level : ndarray of int of shape (m,) or None
-        -1 for rare levels. None if no column decides another column, or with more than
-        500 columns.
     sides : tuple or None
-        The side (m,) of all thresholds on which each row is, and the bounds
-        (2, n_sides, D) of each side, which are infinite in other columns. None if no
-        column has separate ranges.
+        The number (m,) of the ranges of each row, and the bounds (2, n_sides, D), which
+        are infinite in other columns. None without separate ranges.
     """
-    has_keys = labels is not None or relations.columns.binary.any()
-    if rows.shape[1] > MOST_COLUMNS or not has_keys:
+    if not levels.keys:
         return None, None
-    some = np.random.RandomState(0).permutation(rows.shape[0])[:1024]
-    numeric = dense(rows[some])[:, ~relations.columns.binary]
-    # Half of each value, since a range may overflow.
-    extent = np.ptp(numeric / 2, axis=0)
-    numeric = numeric[:, extent > 0] / extent[extent > 0]
-    binary, blocks = np.flatnonzero(relations.columns.binary), relations.blocks
-    flags = dense(rows[:, binary]) != relations.columns.least[binary]
-    packed = [np.packbits(flags[:, blocks == b], axis=1) for b in np.unique(blocks)]
-    keys = [] if labels is None else [_frequent(key, k / 2) for key in labels.T]
-    levels = [*keys, *(_frequent(group_numbers(part), k / 2) for part in packed)]
-    apart = [level for level in levels if _share_within(level[some], numeric) <= 0.1]
-    sides = None
-    if relations.columns.support is not None:
-        known = np.where(np.isnan(dense(cells[:, binary])), -1, flags)
-        keys += [_frequent(flag, k / 2) for flag in known.T]
-        separate, sides = _sides_of(keys, cells, binary, some)
-        apart += separate
-    if not apart:
-        return None, None
-    level = group_numbers(np.column_stack(apart))
-    level[(np.column_stack(apart) < 0).any(axis=1)] = -1
-    return _frequent(level, k / 2), sides
-
-
-def _sides_of(keys, cells, binary, some):
-    """Return the keys with separate ranges, and their ``sides``."""
-    ranges = [(key, _separate_ranges(key, cells, binary, some)) for key in keys]
-    ranges = [(key, found) for key, found in ranges if found is not None]
-    if not ranges:
-        return [], None
-    keys = [key for key, _ in ranges]
-    side = group_numbers(np.column_stack(keys))
-    first = np.unique(side, return_index=True)[1]
-    low, high = zip(*(found[:, key[first]] for key, found in ranges), strict=True)
-    return keys, (side, np.stack([np.maximum.reduce(low), np.minimum.reduce(high)]))
-
-
-def _separate_ranges(level, cells, binary, some):
-    """Return bounds (2, n_levels + 1, D) if a column separates the levels, or None.
-
-    A column separates levels if their ranges do not overlap, and if chance is excluded.
-    The last bounds, of rare levels, are infinite.
-    """
-    columns = np.setdiff1d(np.arange(cells.shape[1]), binary)
-    for rows in (some[:256], np.arange(len(level))):
-        rows = rows[level[rows] >= 0]
-        values, size = np.unique(level[rows], return_counts=True)
-        if len(values) < 2:
-            return None
-        order = rows[np.argsort(level[rows], kind="stable")]
-        starts, x = np.cumsum(size) - size, dense(cells[order][:, columns])
-        extremes = np.fmin.reduceat(x, starts), np.fmax.reduceat(x, starts)
-        place = np.argsort(extremes[0], axis=0)
-        least, most = (np.take_along_axis(x, place, axis=0) for x in extremes)
-        apart = (most[:-1] < least[1:]).all(axis=0)
-        columns = columns[apart]
-        if not len(columns):
-            return None
-    # Of all orders of the rows, these keep the rows of each level together.
-    chance = gammaln(len(values) + 1) + gammaln(size + 1).sum() - gammaln(len(rows) + 1)
-    if chance > np.log(CHANCE / cells.shape[1]):
-        return None
-    place, least, most = place[:, apart], least[:, apart], most[:, apart]
-    least[0], most[-1] = -np.inf, np.inf
-    bounds = np.empty((2, values[-1] + 2, cells.shape[1]))
+    keys = np.column_stack([key.levels(rows, labels) for key in levels.keys])
+    level = group_numbers(keys)
+    is_frequent = np.bincount(level)[level] > k / 2
+    level[~is_frequent | np.isnan(keys).any(axis=1)] = -1
+    if not levels.ranges:
+        return level, None
+    keys = np.column_stack([each.key.levels(rows, labels) for each in levels.ranges])
+    side = group_numbers(keys)
+    bounds = np.empty((2, side.max() + 1, rows.shape[1]))
     bounds[0], bounds[1] = -np.inf, np.inf
-    bounds[0, values[place], columns] = least
-    bounds[1, values[place], columns] = most
-    return bounds
-
-
-def _frequent(level, least):
-    """Return the levels (m,) that more than ``least`` rows have, and -1 elsewhere."""
-    size = np.bincount(level[level >= 0], minlength=1)
-    return np.where((level >= 0) & (size[level] > least), level, -1)
-
-
-def _share_within(level, numeric):
-    """Compute the least share of a column's variance that is within levels."""
-    numeric, level = numeric[level >= 0], level[level >= 0]
-    if not level.size or not numeric.shape[1] or level.min() == level.max():
-        return 1.0
-    order = np.argsort(level, kind="stable")
-    starts = np.flatnonzero(np.diff(level[order], prepend=-1))
-    size, m = np.diff(starts, append=len(level)), len(level)
-    if m == len(size):
-        return 1.0
-    total = numeric - numeric.mean(axis=0)
-    sums = np.add.reduceat(total[order], starts, axis=0)
-    between = np.einsum("lc,lc,l->c", sums, sums, 1 / size)
-    total = np.einsum("nc,nc->c", total, total)
-    shares = 1 - between[total > 0] / total[total > 0]
-    return shares.min(initial=1.0) * (m - 1) / (m - len(size))
-
-
-def group_numbers(keys):
-    """Number the distinct rows of keys (m, c) in ascending order."""
-    numbers = np.zeros(len(keys), np.intp)
-    for column in keys.T:
-        values, each = np.unique(column, return_inverse=True)
-        if len(values) == 1:
-            continue
-        # Each step numbers the distinct rows, so that the numbers stay small.
-        pairs = numbers * len(values) + each
-        distinct, numbers = np.unique(pairs, return_inverse=True)
-        if len(distinct) == len(keys):
-            break
-    return numbers
+    first = keys[np.unique(side, return_index=True)[1]]
+    for key, (_, values, columns, ranges) in zip(first.T, levels.ranges, strict=True):
+        known = np.flatnonzero(~np.isnan(key))
+        ranges, cells = (
+            ranges[:, np.searchsorted(values, key[known])],
+            (known[:, None], columns),
+        )
+        bounds[0][cells] = np.maximum(bounds[0][cells], ranges[0])
+        bounds[1][cells] = np.minimum(bounds[1][cells], ranges[1])
+    return level, (side, bounds)

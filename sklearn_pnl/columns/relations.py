@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from scipy.sparse.csgraph import connected_components
 
 from .._utils.arrays import slices, some_columns
 from .._utils.blocks import observed_bounds, random_order
@@ -25,13 +24,12 @@ from .._utils.validation import check_ranges
 from ..frames import TableReader, read_table
 from .column_values import ColumnValues
 from .constraints import ALMOST, TOL, LinearConstraints, read_constraints
+from .discrete import SeparateLevels, find_blocks, find_levels, move_to_donor
 from .equalities import echelon_of, has_range, search_equalities
 from .value_support import find_resolution, find_value_support
 
 # Largest number of columns of a table in which orders are found.
 MOST_ORDERED = 500
-# Largest number of binary columns that are divided into blocks.
-MOST_LINKED = 2048
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,15 @@ class ColumnRelations:
     orders : ndarray of int of shape (m, 2)
         Pairs of columns; the first column never exceeds the second.
     blocks : ndarray of int of shape (n_binary,)
-        Block of each binary column. New rows copy a block from one parent.
+        Block of each binary column. New rows copy a block from one parent. The donor
+        gives block 0, together with the categories.
     in_equality : ndarray of bool of shape (D,)
         Columns that are not binary and are in an equality, exact or near.
     near : list of tuple
         Columns that are nearly linear functions of other columns, some of them
         discrete, with the coefficients (D,) of these functions.
+    levels : SeparateLevels
+        Categories and binary columns whose levels are not mixed.
     """
 
     columns: ColumnValues
@@ -65,6 +66,7 @@ class ColumnRelations:
     blocks: NDArray
     in_equality: NDArray
     near: Any = ()
+    levels: Any = SeparateLevels([], [])
 
     @classmethod
     def plain(cls, table, rows, steps, equalities, low, high):
@@ -126,7 +128,7 @@ class ColumnRelations:
     @property
     def has_relations(self):
         """Whether there is a relation between columns."""
-        parts = self.equalities, self.orders, self.near
+        parts = self.equalities, self.orders, self.near, self.levels.ranges
         return bool(any(map(len, parts)) or self.tied.any())
 
     @cached_property
@@ -137,6 +139,18 @@ class ColumnRelations:
             columns |= coefficients != 0
         dependent = self.equalities.coefficients[self.is_dependent]
         return ~(columns | dependent.any(axis=0))
+
+    def absent_cells(self, rows, missing):
+        """Return the mask (m, D) of missing cells and copied atoms, or None.
+
+        ``missing`` (m, D) is the mask of missing cells, or None.
+        """
+        absent = None if missing is None else missing.copy()
+        for column, values in self.columns.atoms.items():
+            if self.copies_atoms[column]:
+                absent = np.zeros(rows.shape, bool) if absent is None else absent
+                absent[:, column] |= np.isin(rows[:, column], values)
+        return absent if absent is not None and absent.any() else None
 
     def disorders(self, rows, gaps=None):
         """Return the mask (n, m) of orders that rows (n, D) violate.
@@ -262,11 +276,11 @@ def find_relations(
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
         pivots,
         orders,
-        _blocks(rows[:, binary], least[binary], most[binary], a[:, binary]),
+        np.zeros(np.count_nonzero(binary), int),
         involved & ~binary,
         near,
     )
-    return _with_resolution(relations, rows)
+    return _with_discrete(_with_resolution(relations, rows), rows, table.labels, order)
 
 
 def _equations_of(rows, table, equalities, order, sizes, binary, varies):
@@ -335,6 +349,25 @@ def _with_resolution(relations, rows):
     )
     columns = replace(columns, support=support)
     return replace(relations, columns=columns, equalities=equalities, pivots=pivots)
+
+
+def _with_discrete(relations, rows, labels, order):
+    """Return relations with the blocks and levels of the rows (n, D) of all classes."""
+    columns, binary = relations.columns, relations.columns.binary
+    equations = relations.equalities.coefficients[:, binary]
+    flags = rows[:, binary], columns.least[binary], columns.most[binary]
+    blocks = find_blocks(*flags, equations, order)
+    if order is None:
+        return replace(relations, blocks=blocks)
+    missing = np.isnan(rows) if columns.table.has_missing else None
+    absent = relations.absent_cells(rows, missing)
+    levels = find_levels(rows, labels, columns, absent, blocks, order)
+    keys = [] if labels is None else list(labels.T)
+    for j, atoms in columns.atoms.items():
+        if relations.copies_atoms[j]:
+            keys.append((rows[:, [j]] == atoms) @ np.arange(1, 1 + len(atoms)))
+    blocks = move_to_donor(blocks, *flags, keys, order)
+    return replace(relations, blocks=blocks, levels=levels)
 
 
 # --- bounds -----------------------------------------------------------------------
@@ -413,33 +446,6 @@ def _two_valued(rows, least, most, order):
         c = np.flatnonzero(two)
         two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
     return two
-
-
-def _blocks(flags, least, most, a):
-    """Return the block number (b,) of each of the binary columns (n, b).
-
-    Two columns share a block if an equality of ``a`` (k, b) contains both, or if some
-    combination of their values is in no row. Above ``MOST_LINKED`` columns, rare values
-    link nearly all columns, and all columns share one block.
-    """
-    n, b = flags.shape
-    if not b or b > MOST_LINKED:
-        return np.zeros(b, int)
-    if issparse(flags):
-        # A sparse column stores one of its two values; the other value is 0.
-        stored = np.where(most != 0, most, least)[flags.indices]
-        is_stored = (flags.data == stored).astype(float), flags.indices, flags.indptr
-        has = csr_array(is_stored, flags.shape)
-        both, one = (has.T @ has).toarray(), has.sum(axis=0)
-        lacks = (both == 0) | (both == one) | (both == one[:, None])
-        lacks |= both == one + one[:, None] - n
-    else:
-        # Single precision counts rows exactly up to 2 ** 24.
-        has = np.hstack([flags == least, flags == most]).astype(np.float32)
-        lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
-    members = (a != 0).astype(int)
-    linked = members.T @ members > 0
-    return connected_components(lacks | linked, directed=False)[1]
 
 
 # --- equalities -------------------------------------------------------------------

@@ -135,29 +135,31 @@ def repair(batch, context, steps):
 def copy_cells(batch, context):
     """Copy the cells that are not mixed from the donor.
 
-    A copied cell can be on the wrong side of a mixed cell, and a row that is mixed with
-    rows on another side of a threshold can cross it. Then all columns in relations are
-    copied.
+    A row that is mixed with rows on another side of a threshold can cross it. Then the
+    cell is copied, too. A copied cell can be on the wrong side of a mixed cell. Then
+    all columns in relations are copied.
     """
     values, donors, relations = batch.values, batch.donors, context.relations
-    if context.absent is not None:
-        is_copied = context.absent[batch.parents[:, 0]]
-        for parents in batch.parents[:, 1:].T:
-            is_copied = is_copied | context.absent[parents]
-        np.copyto(values, context.rows[donors], where=is_copied)
-    elif context.sides is None:
+    absent = context.absent
+    if absent is None and context.sides is None:
         return batch
+    is_copied, is_beyond = np.zeros((2, *values.shape), bool)
+    if absent is not None:
+        for parents in batch.parents.T:
+            is_copied |= absent[parents]
+    if context.sides is not None:
+        low, high = context.bounds(donors)
+        is_beyond = (values < low) | (values > high)
+        is_copied |= is_beyond & ~relations.tied
+    given = context.rows[donors]
+    np.copyto(values, given, where=is_copied)
     tied = np.flatnonzero(relations.tied)
     if len(tied):
-        low, high = (
-            np.broadcast_to(bound, values.shape)[:, tied]
-            for bound in context.bounds(donors)
-        )
-        x, (p, q) = values[:, tied], relations.ordered.T
-        broken = ((x < low) | (x > high)).any(axis=1)
-        broken |= (values[:, p] > values[:, q]).any(axis=1)
-        broken = np.flatnonzero(broken)
-        values[np.ix_(broken, tied)] = context.rows[np.ix_(donors[broken], tied)]
+        p, q = relations.ordered.T
+        is_broken = is_beyond[:, tied].any(axis=1)
+        is_broken |= (values[:, p] > values[:, q]).any(axis=1)
+        broken = np.flatnonzero(is_broken)
+        values[np.ix_(broken, tied)] = given[np.ix_(broken, tied)]
     return batch
 
 
@@ -216,6 +218,9 @@ def shorten_noise(batch, context):
     factors = folded(
         _largest_factors(batch.values, noise, low, high, relations.ordered, tied)
     )
+    # A mixed value is 0 if both parents have 0, and then stays 0.
+    is_zero = (batch.values == 0) & (noise != 0) & relations.in_equality
+    factors[is_zero.any(axis=1)] = 0
     shorter = np.flatnonzero(factors < 1)
     linked = relations.linked if columns.has_bounds else np.ones(len(tied), bool)
     scaled = np.flatnonzero(linked)
@@ -230,13 +235,7 @@ def add_noise(batch, context):
     if issparse(values):
         if noise is not None:
             values = (values + noise).tocsr()
-        column = values.indices
-        if context.sides is not None:
-            row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
-            low, high = low[row, column], high[row, column]
-        else:
-            low, high = low[column], high[column]
-        reflect(values.data, low, high)
+        reflect(values.data, low[values.indices], high[values.indices])
         return batch._replace(values=values, noise=None)
     if noise is not None:
         values += noise

@@ -1,8 +1,8 @@
 """Search for near rows of tables, and restrict which rows may be mixed.
 
 ``RowSearch`` measures distances in columns divided by their local spread, with
-categories. ``strata_of`` and ``separate_levels`` restrict the neighbours to rows with
-the same missing cells, groups and deciding categories. ``default_k_neighbors`` is the
+categories. ``columns/mixing`` restricts the neighbours to rows with the same missing
+cells, groups and deciding categories. ``default_k_neighbors`` is the
 default of ``k_neighbors``.
 """
 
@@ -16,8 +16,6 @@ from ..frames.categories import typical_deviation
 from .k_neighbors import default_k_neighbors
 from .neighbors import PointSearch
 
-# Largest probability of separate ranges by chance.
-CHANCE = 1e-3
 # Columns up to which their local spread is computed, and levels are kept apart. Both
 # need dense rows, and were measured on tables with fewer columns.
 MOST_COLUMNS = 500

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._utils.arrays import take, to_host
-from ..columns.mixing import group_numbers
+from ..columns.discrete import group_numbers
 
 
 @dataclass(frozen=True)

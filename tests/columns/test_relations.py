@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._utils.blocks import random_order
 from sklearn_pnl.columns.relations import find_orders, find_relations
-from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = [0, 1, 2]
@@ -147,57 +146,7 @@ def test_missing_cells_are_ignored_in_orders():
     assert relations(X).orders.tolist() == [[0, 1]]
 
 
-# --- binary columns ---------------------------------------------------------------
-
-
-def blocks(X):
-    """Return the sets of binary columns that belong together."""
-    found = relations(X)
-    columns = np.flatnonzero(found.columns.binary)
-    return {
-        frozenset(columns[found.blocks == b].tolist()) for b in np.unique(found.blocks)
-    }
-
-
-def test_related_binary_columns_form_a_block():
-    rng = np.random.default_rng(0)
-    n = 400
-    run = np.eye(3)[rng.integers(0, 3, n)]
-    either = rng.integers(0, 3, n)
-    implied = rng.integers(0, 2, n)
-    alone = rng.integers(0, 2, n)
-    X = np.column_stack(
-        [run, either == 1, alone, either == 2, implied * rng.integers(0, 2, n), implied]
-    ).astype(float)
-    X = np.column_stack([X, rng.normal(size=n)])
-    assert blocks(X) == {
-        frozenset({0, 1, 2}), frozenset({3, 5}), frozenset({4}), frozenset({6, 7})
-    }  # fmt: skip
-    # Binary columns can have any two values, in any order.
-    expected = blocks(X)
-    X[:, :8] = np.where(rng.integers(0, 2, 8), 2 - X[:, :8], 7 * X[:, :8] - 3)
-    assert blocks(X) == expected
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_missing_cells_do_not_hide_blocks(seed):
-    rng = np.random.default_rng(seed)
-    implied, alone = rng.integers(0, 2, (2, 400))
-    X = np.column_stack([implied, alone, implied * rng.integers(0, 2, 400)])
-    X = np.where(rng.uniform(size=X.shape) < 0.2, np.nan, X)
-    assert blocks(X) == {frozenset({0, 2}), frozenset({1})}
-
-
-def test_binary_columns_of_a_given_equality_form_a_block():
-    rng = np.random.default_rng(0)
-    # Any two flags have all four combinations, so that only a + b = c + d connects
-    # them.
-    either = rng.integers(0, 2, (80, 2))
-    other = np.where(rng.integers(0, 2, (80, 1)), either, either[:, ::-1])
-    X = np.column_stack([either, other, rng.uniform(size=(80, 8))])
-    balance = ColumnConstraint({0: 1, 1: 1, 2: -1, 3: -1}, equal=0)
-    rows = PNLAugmenter(equalities=balance).fit(X).sample(400, random_state=0)
-    assert_array_equal(rows[:, :2].sum(axis=1), rows[:, 2:4].sum(axis=1))
+# --- bounds -----------------------------------------------------------------------
 
 
 def test_bounds_are_the_extended_ranges_of_all_rows():

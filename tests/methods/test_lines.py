@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
-from scipy.sparse import csr_array
 
-from sklearn_pnl import PNLAugmenter, PNLSampler
-from sklearn_pnl.columns.mixing import separate_levels, strata_of
+from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.columns.relations import find_relations
 from sklearn_pnl.columns.repair import STEPS, Batch, repair
 from sklearn_pnl.control import ColumnConstraint, column_total
@@ -198,113 +196,6 @@ def test_base_row_neighbour_and_position_are_uniform():
     # Kolmogorov's bound: a gap above 3.9 / sqrt(n) has probability 1e-13.
     t = np.sort(parents.position)
     assert np.abs(t - (np.arange(n) + 0.5) / n).max() < 3.9 / np.sqrt(n)
-
-
-# --- categories and binary columns ---------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["float", "bool", "category"])
-def test_an_unrelated_binary_column_does_not_connect_clusters(kind):
-    beyond = []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(18, 4))
-        X[8:, 1] += 25
-        flag = rng.permutation(np.arange(18) % 2)
-        frame = pd.DataFrame(X, columns=list("abcd"))
-        frame["flag"] = pd.Series(flag).astype(kind)
-        new = draw(frame, 400, seed)
-        ends = X[:8, 1].max() + 3, X[8:, 1].min() - 3
-        beyond.append(((new["b"] > ends[0]) & (new["b"] < ends[1])).mean())
-    assert np.mean(beyond) < 0.01
-
-
-@pytest.mark.parametrize("form", ["category", "indicators"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_levels_that_decide_a_column_are_not_mixed(seed, form):
-    rng = np.random.default_rng(seed)
-    level = rng.permutation(np.repeat([0, 1, 2], [60, 12, 9]))
-    frame = pd.DataFrame(rng.normal(size=(81, 6)), columns=list("abcdef"))
-    frame["wheels"] = np.array([2.0, 4.0, 12.0])[level]
-    if form == "category":
-        frame["kind"] = pd.Series(np.array(["bike", "car", "lorry"])[level])
-    else:
-        frame[["bike", "car", "lorry"]] = np.eye(3)[level]
-    new = draw(frame, 500, seed)
-    columns = list(frame.columns[6:])
-    assert {*new[columns].itertuples(index=False, name=None)} <= {
-        *frame[columns].itertuples(index=False, name=None)
-    }
-
-
-def test_rare_levels_are_mixed_with_all_rows():
-    # A level with one row would only give copies.
-    rng = np.random.default_rng(0)
-    level = np.repeat([0, 1, 2], [30, 30, 1])
-    X = np.column_stack([rng.normal(size=(61, 3)), 10.0 * level])
-    labels, relations = (
-        level[:, None],
-        find_relations(read_table(TableReader(None), X), None, 0.0, "auto"),
-    )
-    levels, ends = separate_levels(X, X, labels, relations, 10)
-    assert_array_equal(levels, np.where(level < 2, level + 1, -1))
-    strata = strata_of(np.isnan(X), relations.tied, 10, None, levels)
-    assert [(len(rows), len(others)) for rows, others in strata] == [
-        (30, 30), (30, 30), (1, 61)
-    ]  # fmt: skip
-    unrelated = rng.permutation(level)[:, None]
-    assert separate_levels(X, X, unrelated, relations, 10) == (None, None)
-
-
-def people(seed, n=400):
-    """Return people whose group, degree and work follow from their numbers."""
-    rng = np.random.default_rng(seed)
-    age, years = rng.integers(2, 90, n), rng.integers(4, 19, n).astype(float)
-    hours = np.where(rng.random(n) < 0.4, 0, rng.gamma(4, 8, n))
-    group = pd.cut(age, [0, 17, 64, 99], labels=["child", "adult", "senior"])
-    numbers = {"age": age, "years": years, "hours": hours, "free": rng.normal(size=n)}
-    flags = {"degree": (years >= 13).astype(int), "works": (hours > 0).astype(int)}
-    return pd.DataFrame({"group": group, **numbers, **flags})
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("missing", [0, 0.05])
-def test_new_rows_satisfy_the_thresholds_of_categories(missing, seed):
-    X = people(seed)
-    gaps = np.random.default_rng(seed).random((len(X), 2)) < missing
-    X["hours"], X["degree"] = X["hours"].mask(gaps[:, 0]), X["degree"].mask(gaps[:, 1])
-    new = draw(X, 3000, seed, value_support="auto")
-    group = pd.cut(new["age"], [0, 17, 64, 99], labels=["child", "adult", "senior"])
-    assert (new["group"].astype(str) == group.astype(str)).all()
-    here = new[["hours", "degree"]].notna()
-    assert (new["degree"] == (new["years"] >= 13))[here["degree"]].all()
-    assert (new["works"] == (new["hours"] > 0))[here["hours"]].all()
-    for name in ("degree", "works"):
-        assert abs(new[name].mean() - X[name].mean()) < 0.06
-    # The bounds of the columns stay within reach.
-    assert new["age"].nunique() > 60
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_sparse_rows_satisfy_the_thresholds_of_binary_columns(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(400, 4)) * (rng.random((400, 4)) < 0.98)
-    X[:, 3] = X[:, 1] > 0.3
-    sampler = PNLSampler(random_state=seed, value_support="auto")
-    y = np.arange(400) < 100
-    rows = [sampler.fit_resample(given, y)[0] for given in (X, csr_array(X))]
-    for new in (rows[0], rows[1].toarray()):
-        assert (new[:, 3] == (new[:, 1] > 0.3)).all()
-    assert_allclose(rows[0], rows[1].toarray())
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_separate_ranges_by_chance_do_not_count(seed):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.normal(size=(8, 30)), np.repeat([0, 1], 4)])
-    labels = np.repeat([0, 1], 4)[:, None]
-    relations = find_relations(read_table(TableReader(None), X), "auto")
-    assert separate_levels(X, X, labels, relations, 7)[1] is None
 
 
 # --- distribution -----------------------------------------------------------------
@@ -531,67 +422,6 @@ def test_sums_of_integers_are_exact(seed):
     assert (new["total"] == 60 * new["hours"] + new["minutes"]).all()
     assert ((new >= X.min()) & (new <= X.max())).all(axis=None)
     assert new.drop_duplicates().shape[0] > 500
-
-
-@pytest.mark.parametrize("dtype", [int, float, bool])
-@pytest.mark.parametrize("n", [20, 200])
-def test_one_hot_exclusive_and_implied_binary_columns_hold(n, dtype):
-    rng = np.random.default_rng(0)
-    level = rng.permutation(np.arange(n) % 4)
-    run = level[:, None] == np.arange(4)
-    either = rng.integers(0, 3, n)
-    implied = rng.integers(0, 2, n)
-    flags = np.column_stack(
-        [run, either == 1, either == 2, implied * rng.integers(0, 2, n), implied]
-    )
-    frame = pd.DataFrame(flags.astype(dtype), columns=list("abcdefgh"))
-    new = draw(frame.assign(x=rng.normal(size=n)), 2000)
-    on = new[[*"abcdefgh"]].astype(float)
-    assert (on[[*"abcd"]].sum(axis=1) == 1).all()
-    assert (on["e"] + on["f"] <= 1).all()
-    assert (on["g"] <= on["h"]).all()
-    assert new["a"].dtype == frame["a"].dtype
-
-
-def test_a_table_of_only_binary_columns_gets_new_rows():
-    X = np.random.default_rng(0).integers(0, 2, (60, 12))
-    new = draw(X, 500)
-    assert set(np.unique(new)) == {0, 1}
-    seen = set(map(tuple, X))
-    assert np.mean([tuple(row) not in seen for row in new]) > 0.25
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_rare_binary_values_and_levels_keep_their_share(seed):
-    # A neighbour gives a value only as often as it receives one. Otherwise, the share
-    # of the value would fall by up to a half.
-    rng = np.random.default_rng(seed)
-    n, rare, drawn = 60, 4, 20_000
-    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=[*"abc"])
-    X["flag"] = (rng.permutation(n) < rare).astype(int)
-    X["level"] = np.where(rng.permutation(n) < rare, "rare", "common")
-    new = draw(X, drawn, seed)
-    # The tolerance is 0.3 of the share; for the base rows, the error is below 0.1 with
-    # probability 1 - 1e-3.
-    assert abs(new["flag"].mean() * n / rare - 1) < 0.3
-    assert abs((new["level"] == "rare").mean() * n / rare - 1) < 0.3
-
-
-# --- missing cells ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_skip_patterns_of_missing_cells_hold(seed):
-    # Rows without a car do not have its age and price.
-    rng = np.random.default_rng(seed)
-    has = rng.integers(0, 2, 200)
-    X = pd.DataFrame({"has": has, "income": rng.normal(size=200)})
-    X["age"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
-    X["price"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
-    new = draw(X, 2000, seed)
-    for name in ("age", "price"):
-        assert_array_equal(new[name].isna(), new["has"] == 0)
-        assert new[name].dropna().between(X[name].min(), X[name].max()).all()
 
 
 # --- degenerate rows --------------------------------------------------------------
