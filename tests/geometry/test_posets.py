@@ -26,14 +26,25 @@ from _oracles import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from sklearn_pnl import ManyBodyProjector
-from sklearn_pnl.geometry import Poset, PosetProtocol, TensorPoset, mixed_projection
+from sklearn_pnl import (
+    ManyBodyProjector,
+)
+from sklearn_pnl.geometry import (
+    Poset,
+    PosetProtocol,
+    TensorPoset,
+    mixed_projection,
+)
 from sklearn_pnl.geometry.many_body.solvers import mixed_solver
 
 # The shapes cover one mode, modes of length 1, and modes of more than 16 cells, for
 # which transforms use cumulative sums.
 SHAPES = [(1,), (5,), (20,), (2, 3), (1, 4, 1), (3, 18), (7, 2, 2), (2, 2, 2, 2)]
+
+
 SEEDS = [0, 1, 2]
+
+
 TRANSFORMS = ["zeta", "moebius", "eta", "eta_inverse"]
 
 
@@ -428,3 +439,10 @@ def test_constructor_accepts_only_transitive_matrices(seed):
 def test_matrices_that_are_no_order_are_rejected_by_name(below, message):
     with pytest.raises(ValueError, match=message):
         Poset(below)
+
+
+def test_relations_without_a_bottom_or_with_a_cycle_are_rejected():
+    with pytest.raises(ValueError):
+        Poset.from_relations(3, [(0, 2), (1, 2)])
+    with pytest.raises(ValueError, match=r"\[1, 2, 3\]"):
+        Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
