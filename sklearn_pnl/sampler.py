@@ -172,7 +172,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     orders_ : list of pairs
         Pairs of columns whose first column is never greater than the second. If no cell
-        is missing, pairs that follow from other pairs are left out.
+        is missing, pairs that follow from other pairs are left out. New rows keep the
+        least difference of the two columns.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.

@@ -32,5 +32,6 @@ def set_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
     steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
     nothing = LinearConstraints.empty(table.feature_names)
     relations = ColumnRelations.plain(table, X, steps, equalities or nothing, low, high)
-    relations = replace(relations, orders=np.array(orders, int).reshape(-1, 2))
+    orders = np.array(orders, int).reshape(-1, 2)
+    relations = replace(relations, orders=orders, distances=np.zeros(len(orders)))
     return FeasibleSet(relations, constraints or nothing)

@@ -66,8 +66,23 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
         p, q = relations.orders.T
         # Dependent columns are rounded like the larger columns in their equality.
         room = rounding + EPS * columns.ranges
-        missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
-        _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
+        with np.errstate(over="ignore"):
+            missed = relations.distances - (rows[:, q] - rows[:, p])
+        room = np.where(
+            relations.distances > 0,
+            relations.rounding_of_orders,
+            room[:, p] + room[:, q],
+        )
+        _warn(lambda k: _order_of(relations, k), missed, room, caller)
+
+
+def _order_of(relations, k):
+    """Describe an order of two columns, with their least difference if not 0."""
+    names = relations.equalities.feature_names
+    p, q = relations.orders[k]
+    distance = relations.distances[k]
+    by = f" + {distance:.6g}" if distance else ""
+    return f"{names[p]}{by} <= {names[q]}"
 
 
 def _check_equalities(rows, relations, eps, largest, caller):

@@ -47,6 +47,8 @@ class ColumnRelations:
         other equality.
     orders : ndarray of int of shape (m, 2)
         Pairs of columns; the first column never exceeds the second.
+    distances : ndarray of shape (m,)
+        Least difference of the columns of each order.
     blocks : ndarray of int of shape (n_binary,)
         Block of each binary column. New rows copy a block from one parent. The donor
         gives block 0, together with the categories.
@@ -63,6 +65,7 @@ class ColumnRelations:
     equalities: LinearConstraints
     pivots: NDArray
     orders: NDArray
+    distances: NDArray
     blocks: NDArray
     in_equality: NDArray
     near: Any = ()
@@ -81,11 +84,16 @@ class ColumnRelations:
             steps,
             no,
         )
-        return cls(columns, equalities, none, np.empty((0, 2), int), none, no)
+        pairs = np.empty((0, 2), int)
+        return cls(columns, equalities, none, pairs, np.empty(0), none, no)
 
     def of_rows(self, rows):
         """Return the relations in units of the ranges of some rows (m, D)."""
         return replace(self, columns=self.columns.of_rows(rows))
+
+    def without_distances(self):
+        """Return relations with orders whose two columns may be equal."""
+        return replace(self, distances=np.zeros(len(self.orders)))
 
     @cached_property
     def is_dependent(self):
@@ -106,9 +114,14 @@ class ColumnRelations:
         return discrete
 
     @cached_property
+    def is_ordered(self):
+        """A mask (m,) of the orders without a binary column."""
+        return ~self.columns.binary[self.orders].any(axis=1)
+
+    @cached_property
     def ordered(self):
-        """Pairs (m, 2) of columns that are not binary and stay in order."""
-        return self.orders[~self.columns.binary[self.orders].any(axis=1)]
+        """Pairs (k, 2) of columns that are not binary and stay in order."""
+        return self.orders[self.is_ordered]
 
     @cached_property
     def tied(self):
@@ -152,16 +165,6 @@ class ColumnRelations:
                 absent[:, column] |= np.isin(rows[:, column], values)
         return absent if absent is not None and absent.any() else None
 
-    def disorders(self, rows, gaps=None):
-        """Return the mask (n, m) of orders that rows (n, D) violate.
-
-        Missing cells, ``gaps`` (n, D), violate no order.
-        """
-        if gaps is not None:
-            rows = np.where(gaps, np.nan, rows)
-        p, q = self.orders.T
-        return rows[:, p] > rows[:, q]
-
     @cached_property
     def rounding_of_orders(self):
         """Differences (m,) of the columns of an order that count as rounding."""
@@ -171,7 +174,22 @@ class ColumnRelations:
                 np.abs(columns.least), np.abs(columns.most)
             )
         size = size * np.maximum(TOL, 4 * columns.table.precision)
-        return size[self.ordered].max(axis=1)
+        room, steps = size[self.orders].max(axis=1), columns.steps[self.orders]
+        # Values on steps have smaller rounding errors than a step.
+        steps = np.where((steps > 0).all(axis=1), ALMOST * steps.min(axis=1), np.inf)
+        room = np.minimum(room, steps)
+        return np.where(self.is_ordered, room, 0.0)
+
+    def disorders(self, rows, gaps=None, room=0.0):
+        """Return the mask (n, m) of orders that rows (n, D) violate by more than room.
+
+        Missing cells, ``gaps`` (n, D), violate no order.
+        """
+        if gaps is not None:
+            rows = np.where(gaps, np.nan, rows)
+        p, q = self.orders.T
+        with np.errstate(over="ignore"):
+            return rows[:, q] - rows[:, p] < self.distances - room
 
     def breaks(self, rows, rounding=False):
         """Return the mask (n,) of rows that are out of bounds or out of order.
@@ -180,14 +198,8 @@ class ColumnRelations:
         """
         broken = self.columns.beyond(rows)
         if len(self.orders):
-            broken |= self.disorders(rows).any(axis=1)
-            if rounding and broken.any():
-                p, q = self.ordered.T
-                off = self.columns.beyond(rows)
-                off |= (rows[:, p] - rows[:, q] > self.rounding_of_orders).any(axis=1)
-                flags = self.columns.binary[self.orders].any(axis=1)
-                p, q = self.orders[flags].T
-                broken &= off | (rows[:, p] > rows[:, q]).any(axis=1)
+            room = self.rounding_of_orders if rounding else 0.0
+            broken |= self.disorders(rows, room=room).any(axis=1)
         return broken
 
     @property
@@ -261,6 +273,8 @@ def find_relations(
         # Constant columns are in no order, so their bounds are not widened.
         bounds = (np.where(least < most, bound, least) for bound in (low, high))
         orders = find_orders(rows, *bounds, table.scales, order)
+    distances = least_distances(rows, orders, steps, extrapolation)
+    distances[binary[orders].any(axis=1)] = 0
     columns = ColumnValues(
         table.without_rows(),
         low,
@@ -276,10 +290,14 @@ def find_relations(
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
         pivots,
         orders,
+        distances,
         np.zeros(np.count_nonzero(binary), int),
         involved & ~binary,
         near,
     )
+    # A distance within the rounding of the columns cannot be preserved.
+    is_known = distances > 4 * relations.rounding_of_orders
+    relations = replace(relations, distances=np.where(is_known, distances, 0.0))
     return _with_discrete(_with_resolution(relations, rows), rows, table.labels, order)
 
 
@@ -426,6 +444,25 @@ def find_orders(rows, low, high, scales, order):
         direct = (below @ below)[p, q] == 0
         p, q = p[direct], q[direct]
     return np.column_stack([p, q])
+
+
+def least_distances(rows, orders, steps, extrapolation):
+    """Compute the least difference (m,) of the two columns of each order.
+
+    For columns without steps, the difference is reduced by the share ``extrapolation``
+    of its range; None reduces it to 0.
+    """
+    distances = np.zeros(len(orders))
+    for part in slices(len(orders), 64):
+        p, q = orders[part].T
+        difference = rows[:, q] - rows[:, p]
+        least = np.fmin.reduce(difference, axis=0)
+        room = np.inf
+        if extrapolation is not None:
+            room = extrapolation * (np.fmax.reduce(difference, axis=0) - least)
+        is_exact = (steps[orders[part]] > 0).all(axis=1)
+        distances[part] = np.maximum(np.where(is_exact, least, least - room), 0)
+    return distances
 
 
 # --- binary columns ---------------------------------------------------------------

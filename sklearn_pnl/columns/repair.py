@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from .._utils.arrays import dense, nonzero_cells
+from .._utils.arrays import dense, nonzero_cells, slices
 from .audit import audit_relations
 from .constraints import EPS
 from .rounding import (
@@ -155,9 +155,9 @@ def copy_cells(batch, context):
     np.copyto(values, given, where=is_copied)
     tied = np.flatnonzero(relations.tied)
     if len(tied):
-        p, q = relations.ordered.T
+        disorders = relations.disorders(values, room=relations.rounding_of_orders)
         is_broken = is_beyond[:, tied].any(axis=1)
-        is_broken |= (values[:, p] > values[:, q]).any(axis=1)
+        is_broken |= disorders[:, relations.is_ordered].any(axis=1)
         broken = np.flatnonzero(is_broken)
         values[np.ix_(broken, tied)] = given[np.ix_(broken, tied)]
     return batch
@@ -216,7 +216,10 @@ def shorten_noise(batch, context):
     noise[np.abs(noise) <= _ROUNDINGS * EPS * size] = 0
     low, high = context.bounds(batch.donors)
     factors = folded(
-        _largest_factors(batch.values, noise, low, high, relations.ordered, tied)
+        np.minimum(
+            _factors_within(batch.values, noise, low, high, tied),
+            _factors_in_order(batch.values, noise, relations),
+        )
     )
     # A mixed value is 0 if both parents have 0, and then stays 0.
     is_zero = (batch.values == 0) & (noise != 0) & relations.in_equality
@@ -253,25 +256,33 @@ def folded(s):
     return np.where(s >= 1, 1.0, inside)
 
 
-def _largest_factors(rows, step, low, high, orders, tied):
-    """Compute the largest factors (n,) of steps within bounds and orders."""
-    room = np.full(len(rows), np.inf)
+def _factors_within(rows, step, low, high, tied):
+    """Compute the largest factors (n,) of steps within the bounds of tied columns."""
+    factors, end = np.full(len(rows), np.inf), rows + step
+    # Only steps that leave the bounds have a factor below 1.
+    row, column = nonzero_cells(((end < low) | (end > high)) & tied)
+    x, d = rows[row, column], step[row, column]
+    low, high = (
+        np.broadcast_to(bound, rows.shape)[row, column] for bound in (low, high)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Only steps that leave the bounds have a factor below 1.
-        end = rows + step
-        row, column = nonzero_cells(((end < low) | (end > high)) & tied)
-        x, d = rows[row, column], step[row, column]
-        low, high = (
-            np.broadcast_to(bound, rows.shape)[row, column] for bound in (low, high)
-        )
         ratio = np.where(d != 0, (np.where(d > 0, high, low) - x) / d, np.inf)
-        np.minimum.at(room, row, ratio)
-        for start in range(0, len(orders), 64):
-            p, q = orders[start : start + 64].T
-            closing = step[:, p] - step[:, q]
-            ratio = np.where(closing > 0, (rows[:, q] - rows[:, p]) / closing, np.inf)
-            room = np.minimum(room, np.nanmin(ratio, axis=1, initial=np.inf))
-    return np.maximum(room, 0)
+    np.minimum.at(factors, row, ratio)
+    return np.maximum(factors, 0)
+
+
+def _factors_in_order(rows, step, relations):
+    """Compute the largest factors (n,) of steps that keep columns in order."""
+    factors, orders = np.full(len(rows), np.inf), relations.ordered
+    distances = relations.distances[relations.is_ordered]
+    for part in slices(len(orders), 64):
+        p, q = orders[part].T
+        closing = step[:, p] - step[:, q]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = (rows[:, q] - rows[:, p] - distances[part]) / closing
+        ratio = np.where(closing > 0, ratio, np.inf)
+        factors = np.minimum(factors, np.nanmin(ratio, axis=1, initial=np.inf))
+    return np.maximum(factors, 0)
 
 
 def reflect(values, low, high):

@@ -28,28 +28,31 @@ def off_resolution(rows, relations):
 
 def round_in_order(rows, relations):
     """Round to the other side, in place, where rounding violates an order."""
-    columns = relations.columns
-    for p, q in relations.ordered:
-        wrong = rows[:, p] > rows[:, q]
+    columns, ordered = relations.columns, relations.ordered
+    distances = relations.distances[relations.is_ordered]
+    room = relations.rounding_of_orders[relations.is_ordered]
+    for (p, q), distance, most in zip(ordered, distances, room, strict=True):
+        wrong = rows[:, q] - rows[:, p] < distance - (most if distance else 0)
         if not wrong.any():
             continue
         if columns.steps[p] > 0:
-            rows[wrong, p] = columns.rounded(rows[wrong, q], p, np.floor)
+            rows[wrong, p] = columns.rounded(rows[wrong, q] - distance, p, np.floor)
         elif columns.steps[q] > 0:
-            rows[wrong, q] = columns.rounded(rows[wrong, p], q, np.ceil)
+            rows[wrong, q] = columns.rounded(rows[wrong, p] + distance, q, np.ceil)
 
 
 def clip_to_order(rows, relations):
     """Make columns equal, in place, if they violate an order only by rounding."""
-    columns, ordered = relations.columns, relations.ordered
-    p, q = ordered.T
+    columns, room = relations.columns, relations.rounding_of_orders
+    is_tight = relations.is_ordered & (relations.distances == 0)
+    pairs, precision = relations.orders[is_tight], columns.table.precision
+    p, q = pairs.T
     if not (rows[:, p] > rows[:, q]).any():
         return
-    precision, room = columns.table.precision, relations.rounding_of_orders
     # Each change can violate the order of the previous column of a chain.
-    for _ in range(len(ordered)):
+    for _ in range(len(pairs)):
         is_changed = False
-        for (p, q), most in zip(ordered, room, strict=True):
+        for (p, q), most in zip(pairs, room[is_tight], strict=True):
             gap = rows[:, p] - rows[:, q]
             wrong = (gap > 0) & (gap <= most)
             # A value of the less precise column can be copied exactly.

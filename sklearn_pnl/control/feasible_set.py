@@ -97,7 +97,7 @@ class FeasibleSet:
         if orders is not None and orders.any():
             p, q = self.relations.orders[orders].T
             cells = np.eye(len(units))
-            bounds = np.zeros(len(p)), np.full(len(p), np.inf)
+            bounds = self.relations.distances[orders], np.full(len(p), np.inf)
             below = LinearConstraints(
                 cells[q] - cells[p], *bounds, system.feature_names
             )

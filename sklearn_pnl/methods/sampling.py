@@ -262,11 +262,15 @@ class RowSampler:
 
     @cached_property
     def feasible(self):
-        """The set of rows that satisfy the relations and the constraints."""
+        """The set of rows that satisfy the relations and the constraints.
+
+        Rows that a request moves may have equal values in ordered columns.
+        """
         requested, relations = self.constraints, self.context.relations
         if requested is None:
             requested = LinearConstraints.empty(relations.equalities.feature_names)
-        return FeasibleSet(relations.of_rows(self.training_rows), requested)
+        relations = relations.of_rows(self.training_rows).without_distances()
+        return FeasibleSet(relations, requested)
 
     @cached_property
     def training_rows(self):
@@ -336,7 +340,8 @@ class RowSampler:
 
     def _continuous(self, donors):
         """Return the feasible set of unrounded rows, with near equalities."""
-        relations = self.feasible.relations
+        distances = self.context.relations.distances
+        relations = replace(self.feasible.relations, distances=distances)
         unrounded = replace(
             relations.columns, steps=np.zeros(len(relations.tied)), support=None
         )

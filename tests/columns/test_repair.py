@@ -172,3 +172,62 @@ def test_the_target_of_equal_targets_is_the_same_number(cap):
     assert equal.sum() > 20
     assert (new[equal] == of_parents[equal, 0]).all()
     assert new.max() <= cap
+
+
+# --- least differences of ordered columns ---------------------------------------------
+
+
+def staff(seed, kind, n=400):
+    """Return employees who were hired at 18 years or more."""
+    rng = np.random.default_rng(seed)
+    birth = rng.integers(-5000, 9000, n)
+    hired = birth + 6575 + rng.gamma(2, 1460, n).astype(int)
+    X = pd.DataFrame({"birth": birth, "hired": hired, "pay": rng.normal(size=n)})
+    if kind == "float":
+        return X + rng.random((n, 1))
+    if kind == "date":
+        for name in ("birth", "hired"):
+            X[name] = pd.Timestamp("1970-01-01") + pd.to_timedelta(X[name], "D")
+    return X
+
+
+def least_days(X):
+    days = X["hired"] - X["birth"]
+    return (days.dt.days if days.dtype.kind == "m" else days).min()
+
+
+@pytest.mark.parametrize("kind", ["int", "float", "date"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_ordered_columns_keep_their_least_difference(settings, kind):
+    X = staff(0, kind)
+    new = PNLAugmenter(**settings).fit(X).sample(1500, random_state=0)
+    rounding = 1e-5 if kind == "float" else 0
+    assert least_days(new) >= least_days(X) - rounding
+    sampler = PNLSampler(random_state=0, **settings)
+    new = sampler.fit_resample(X, np.arange(len(X)) < 40)[0].iloc[len(X) :]
+    assert least_days(new) >= least_days(X) - rounding
+    # The difference is not kept by copies of training rows.
+    assert len(new.merge(X)) < 0.3 * len(new)
+
+
+@pytest.mark.parametrize("kind", ["int", "float"])
+def test_extrapolation_reduces_the_least_difference_of_floats_only(kind):
+    X = staff(1, kind)
+    difference = X["hired"] - X["birth"]
+    for share in (0.1, None):
+        augmenter = PNLAugmenter(value_support=None, extrapolation=share).fit(X)
+        (k,) = np.flatnonzero((augmenter._relations.orders == [0, 1]).all(axis=1))
+        room = np.inf if share is None else share * np.ptp(difference)
+        expected = difference.min() - (room if kind == "float" else 0)
+        distance = augmenter._relations.distances[k]
+        assert distance == pytest.approx(max(expected, 0))
+        new = augmenter.sample(1500, random_state=0)
+        assert (new["hired"] - new["birth"]).min() >= distance - 1e-5
+
+
+def test_requests_preserve_the_order_but_not_the_least_difference():
+    X = staff(2, "int")
+    request = {"totals": {"hired": float(X["hired"].sum() // 2)}}
+    new = PNLAugmenter().fit(X).sample(len(X), random_state=0, **request)
+    assert new["hired"].sum() == request["totals"]["hired"]
+    assert (new["birth"] <= new["hired"]).all()

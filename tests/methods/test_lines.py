@@ -107,7 +107,9 @@ def test_copies_of_a_column_stay_copies():
 # --- the draw, literally ----------------------------------------------------------
 
 
-def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
+def draw_slow(
+    X, parents, noise, rng, low, high, equal, orders, distances, agreed_cells
+):
     """Compute steps 2 to 6 of the sampling for one row and cell after the other."""
     n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
     g = rng.standard_normal((n, k + 1))
@@ -128,9 +130,10 @@ def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
         for c in np.flatnonzero(tied):
             if step[c] != 0:
                 s = min(s, ((high[c] if step[c] > 0 else low[c]) - b[c]) / step[c])
-        for p, q in orders:
+        for (p, q), least in zip(orders, distances, strict=True):
             if step[p] > step[q]:
-                s = min(s, (b[q] - b[p]) / (step[p] - step[q]))
+                s = min(s, (b[q] - b[p] - least) / (step[p] - step[q]))
+        s = max(s, 0)
         for c in range(X.shape[1]):
             if tied[c]:
                 # The value 1, reflected at 0 and s until it is between 0 and s.
@@ -170,7 +173,7 @@ def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
     new = repair(batch, rows.context, STEPS)
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
-        found.orders, agreed_cells,
+        found.orders, found.distances, agreed_cells,
     )  # fmt: skip
     assert_allclose(new.values, slow, rtol=0, atol=1e-9)
     assert_array_equal(new.donors, parents.base_rows)
