@@ -192,7 +192,7 @@ def _other_scores(found):
 
 
 def _sizes(found):
-    """Return a line per data set and sampler of tables 4 to 6: printed / measured."""
+    """Return a line per data set and sampler of tables 3 to 5: printed / measured."""
     said, body = printed.tables_4_to_6(), []
     for problem in printed.DATA_SETS[:3]:
         for sampler in SAMPLERS:
