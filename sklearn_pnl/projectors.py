@@ -203,7 +203,8 @@ class ManyBodyProjector(_Encoder):
         projection, over the base. On a device without double precision, the tolerance
         is at least the rounding error of the device. The iteration continues until
         theta is also accurate to 0.01. A ``ConvergenceWarning`` names the rows in which
-        nearly empty cells prevent this accuracy.
+        nearly empty cells prevent this accuracy, or make it too expensive: a row stops
+        after 20 Cholesky factors. A larger ``offset`` helps in both cases.
 
     max_iter : int, default=100
         Maximum number of Newton steps for one row.

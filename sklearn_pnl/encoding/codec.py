@@ -49,7 +49,6 @@ from ..geometry import (
     element_mask,
     kl_divergence,
     order_mask,
-    theta_from_prob,
 )
 from ..geometry.coordinates import normalized_exp
 from ..geometry.many_body.closed_forms import DETERMINED, attainable_tol, rows_at_once
@@ -120,10 +119,18 @@ class FlatBase:
         """Design of the models for rows with missing cells."""
         return Design(self.poset, element_mask(self.poset, self.elements))
 
-    def coordinates(self, q, log_mass):
-        """Compute theta of distributions ``q`` (n, D) times their mass."""
-        theta = theta_from_prob(reshaped(q, (-1, *self.poset.shape)), self.poset)
-        theta = some_columns(reshaped(theta, q.shape), self.elements)
+    def coordinates(self, logs, log_mass, offset):
+        """Compute theta of distributions with logs (n, D), times their mass.
+
+        Raise a ValueError that names the offset if a log is not finite.
+        """
+        if not namespace(logs).all(namespace(logs).isfinite(logs)):
+            raise ValueError(
+                f"offset={offset:g} leaves cells of a projection at 0, and theta is "
+                "based on the logs of all cells. Use a positive offset."
+            )
+        theta = self.poset.moebius(reshaped(logs, (-1, *self.poset.shape)))
+        theta = some_columns(reshaped(theta, logs.shape), self.elements)
         theta[:, 0] += log_mass
         return theta
 
@@ -359,12 +366,10 @@ class Codec:
         # w = Proj_B(p), B = M_ell of equation 1. Outside the base, theta is 0, as for
         # the uniform distribution, which is the default reference of the solver.
         tol = self.attainable_tol(p)
-        w, residual, n_iter, settled = self._solver.solve(
-            p, None, tol, self.max_iter, settle=True
-        )
+        logs, residual, n_iter, settled = self._solver.log_solve(p, tol, self.max_iter)
         log_mass = xp.log(mass) if self.with_mass else 0.0
-        coordinates = self.base.coordinates(w, log_mass)
-        kl = kl_divergence(p, w, axis=1) if divergence else np.nan
+        coordinates = self.base.coordinates(logs, log_mass, self.offset)
+        kl = _divergence(p, logs) if divergence else np.nan
         encoded = Encoded.closed(coordinates, mass, kl)
         return encoded._replace(residual=residual, n_iter=n_iter, settled=settled)
 
@@ -396,12 +401,13 @@ class Codec:
         observed, _ = read_observed(cells, self.poset)
         design = self.base.design
         settings = {"tol": self.tol, "max_iter": self.max_iter}
-        measure, residual, n_iter, _, rank = fit_exactly(observed, design, settings)
-        q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
-        mass = row_sums(measure)
-        log_mass = np.log(mass) if self.with_mass else 0.0
-        coordinates = self.base.coordinates(measure / mass[:, None], log_mass)
-        divergence = kl_divergence(observed.target, q, axis=1)
+        logs, residual, n_iter, _, rank = fit_exactly(observed, design, settings)
+        divergence = _divergence(observed.target, logs - np.log(observed.mass)[:, None])
+        mass = row_sums(np.exp(logs))
+        log_mass = np.log(mass)
+        logs -= log_mass[:, None]
+        log_mass = log_mass if self.with_mass else 0.0
+        coordinates = self.base.coordinates(logs, log_mass, self.offset)
         identified = rank > design.n_functions
         every = np.ones(len(rows), bool)
         return Encoded(
@@ -550,6 +556,14 @@ def _negentropy(p):
         return xp.sum(xp.where(p > 0, p * xp.log(p), 0.0), axis=1)
 
 
+def _divergence(p, logs):
+    """Compute ``KL(p, exp(logs))`` of each row, for distributions on the same cells."""
+    xp = namespace(p)
+    # The log of an empty cell may be infinite.
+    crossed = xp.sum(p * xp.where(p > 0, logs, 0.0), axis=1)
+    return at_least(_negentropy(p) - crossed, 0.0)
+
+
 def _each(values, indices):
     """Take the values at an array (n, k) of indices."""
     return reshaped(take(values, indices.reshape(-1)), indices.shape)
@@ -631,8 +645,12 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
             f"device, which has single precision; tol={tol:.1e} was used. Set a larger "
             "tol, or compute on a device with double precision."
         )
-    warn_unconverged(caller, residual, tol, codec.max_iter)
-    is_unconverged = ~(residual <= tol)
-    warn_not_settled(caller, encoded.settled | is_unconverged, DETERMINED)
+    # Increasing max_iter does not help rows that stopped earlier.
+    is_unconverged = ~(residual <= tol) & (encoded.n_iter >= codec.max_iter)
+    warn_unconverged(
+        caller, np.where(is_unconverged, residual, 0.0), tol, codec.max_iter
+    )
+    is_settled = encoded.settled & (residual <= tol) | is_unconverged
+    warn_not_settled(caller, is_settled, DETERMINED)
     warn_not_identified(caller, encoded.identified)
     return encoded._replace(residual=residual)

@@ -653,7 +653,7 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     basis = solver._basis
     if kind == "cells":
         basis = bases.MarginalCells(poset, 2, (1, 0, 2))
-    problem = tilts.ExponentialTilt(basis, solver.residual, start, target)
+    problem = tilts.ExponentialTilt(basis, solver.residual, np.log(start), target)
 
     def value(x):
         return problem.value(x[None], one)[0][0]

@@ -81,3 +81,17 @@ def test_directions_do_not_depend_on_the_other_rows_of_a_batch():
     together = newton_dense(problem, start, **settings)
     alone = [newton_dense(problem, start[i : i + 1], **settings) for i in range(3)]
     assert_allclose(together.x, np.concatenate([s.x for s in alone]), atol=1e-12)
+
+
+@pytest.mark.parametrize("most_factors", [1, 3])
+def test_rows_stop_after_the_last_factor(most_factors):
+    problem = Quadratic(np.random.default_rng(0), m=150)
+    start = 1e3 * np.random.default_rng(1).normal(size=(3, 150))
+    settings = {"tol": 1e-10, "max_iter": 100}
+    free = newton_dense(problem, start, **settings)
+    n_free, problem.n_hessians = problem.n_hessians, 0
+    assert free.converged.all() and not free.spent.any()
+    bounded = newton_dense(problem, start, most_factors=most_factors, **settings)
+    # A failed factor in single precision is computed again in double precision.
+    assert problem.n_hessians <= 2 * 3 * most_factors < n_free
+    assert bounded.spent.all() and not bounded.converged.any()

@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl.geometry import TensorPoset
+from sklearn_pnl.geometry.many_body.newton_solvers import TiltSolver
 
 SHAPE = (7, 2, 2, 7, 2, 2)
 
@@ -69,9 +71,9 @@ def test_warnings_count_rows_with_undetermined_theta(order, seed):
 
 def test_the_convergence_warnings_contain_the_numbers_of_rows():
     X = dark_images(3)
-    projector = ManyBodyProjector(3, max_iter=4)
+    projector = ManyBodyProjector(3, max_iter=6)
     undetermined = pytest.warns(ConvergenceWarning, match="theta of 2 of 3")
-    with undetermined, pytest.warns(ConvergenceWarning, match="1 of 3 .*max_iter=4"):
+    with undetermined, pytest.warns(ConvergenceWarning, match="1 of 3 .*max_iter=6"):
         projector.fit(X)
 
 
@@ -86,3 +88,72 @@ def test_codes_on_any_set_of_elements_are_accurate(seed):
     exact = ManyBodyProjector(base=base, tol=1e-12, max_iter=2000).fit_transform(X)
     assert n_warned == 0
     np.testing.assert_allclose(codes, exact, atol=0.01)
+
+
+# --- rows of noise ------------------------------------------------------------------
+
+
+def noise(n, share, shape, seed):
+    """Return rows of independent values, of which a share is not zero."""
+    rng = np.random.default_rng(seed)
+    size = (n, *shape)
+    return rng.gamma(2, 40, size) * (rng.random(size) < share)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.8])
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_rows_of_noise_have_codes_or_a_warning_that_names_the_offset(
+    order, share, with_gaps
+):
+    # Cells of some projections are smaller than the smallest float.
+    X = noise(12, share, (4, 7, 4, 7), 1)
+    handle_missing = "ignore" if with_gaps else "error"
+    if with_gaps:
+        X = X[:3]
+        X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
+    projector = ManyBodyProjector(order, handle_missing=handle_missing)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codes = projector.fit_transform(X)
+    assert np.isfinite(codes).all()
+    assert np.isfinite(projector.reconstruction_err_)
+    assert all("offset" in str(w.message) for w in caught)
+    assert all(w.category is ConvergenceWarning for w in caught)
+    if share == 0.8:
+        assert not caught
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_codes_of_noise_without_a_warning_are_accurate(seed):
+    X = noise(8, 0.3, (4, 7, 4, 7), seed)
+    with pytest.warns(ConvergenceWarning, match="theta of .* offset"):
+        codes = ManyBodyProjector(3, offset=0.03).fit_transform(X)
+    poset = TensorPoset((4, 7, 4, 7))
+    p = (X + 0.03).reshape(8, -1)
+    p /= p.sum(axis=1, keepdims=True)
+    logs, residual, n_iter, settled = TiltSolver(poset, 3).log_solve(p, 1e-6, 100)
+    assert settled.any() and not settled.all()
+    assert (residual[settled] <= 1e-6).all()
+    assert (n_iter < 100).any()
+    exact = TiltSolver(poset, 3).log_solve(p[settled], 1e-12, 500)[0]
+    assert np.abs(logs[settled] - exact).max() <= 0.02
+    # Each row of logs is a point of the base: theta above the order is 0.
+    theta = poset.moebius(logs.reshape(-1, 4, 7, 4, 7))
+    assert np.abs(theta[:, poset.order > 3]).max() < 1e-8 * np.abs(logs).max()
+    np.testing.assert_allclose(codes, theta[:, poset.order_mask(3)], atol=1e-6)
+
+
+def test_cells_below_the_smallest_float_have_logs():
+    # A model of order 2 satisfies q111 q100 q010 q001 = q000 q110 q101 q011.
+    tiny = 1e-110
+    p = np.full((2, 2, 2), 0.25)
+    p[1, 1, 0] = p[1, 0, 1] = p[0, 1, 1] = tiny
+    p[1, 1, 1] = 1e-300
+    solver = TiltSolver(TensorPoset((2, 2, 2)), 2)
+    logs, residual, _, settled = solver.log_solve(p.reshape(1, 8), 1e-6, 1000)
+    assert np.isfinite(logs).all()
+    assert residual[0] <= 1e-6
+    assert not settled[0]
+    signs = np.array([1, -1, -1, 1, -1, 1, 1, -1])
+    assert abs(signs @ logs[0]) < 1e-6

@@ -101,6 +101,8 @@ class Solution(Report):
     moved : ndarray of shape (n,)
         Largest change of a variable in the last step, which estimates the error of the
         variables. It is infinite if no step was taken.
+    spent : ndarray of bool of shape (n,)
+        Rows that stopped because their directions became too expensive.
     residual, n_iter, tol
         See :class:`Report`.
     """
@@ -108,6 +110,7 @@ class Solution(Report):
     x: np.ndarray
     point: np.ndarray
     moved: np.ndarray
+    spent: np.ndarray
 
 
 def newton_dense(
@@ -118,6 +121,7 @@ def newton_dense(
     max_iter: int,
     settled: float = _SETTLED,
     reuse: bool = True,
+    most_factors: float = np.inf,
 ) -> Solution:
     """Minimise by Newton's method with dense Hessians, until the variables are settled.
 
@@ -127,7 +131,7 @@ def newton_dense(
     infinite ``settled`` if variables diverge, like the variables of empty cells.
 
     From 129 variables on, the steps are those of :class:`FactoredDirection`, unless
-    ``reuse`` is false.
+    ``reuse`` is false, and a row stops after ``most_factors`` factors.
     """
     # The patience is larger than for inexact directions, because dense Hessians allow
     # progress for longer.
@@ -138,9 +142,12 @@ def newton_dense(
         return newton(problem, x, *steps, tol, max_iter, **given)
     solutions = []
     for part in slices(n, 1 + _FACTOR_BYTES // (8 * m * m)):
-        steps, rows = (FactoredDirection(), _line_search), np.arange(n)[part]
+        steps, rows = (
+            (FactoredDirection(most_factors), _line_search),
+            np.arange(n)[part],
+        )
         solutions.append(newton(problem, x[part], *steps, tol, max_iter, rows, **given))
-    names = "x", "point", "moved", "residual", "n_iter"
+    names = "x", "point", "moved", "residual", "n_iter", "spent"
     parts = {k: np.concatenate([getattr(s, k) for s in solutions]) for k in names}
     return Solution(**parts, tol=tol)
 
@@ -193,15 +200,16 @@ def newton(
 
     ``rows`` are the indices of the rows of ``x`` in the problem.
 
-    ``direction(problem, here, rows)`` returns steps, and a mask of the steps that took
-    too long to compute. ``search(problem, here, step, rows)`` returns variables, values
-    and points after the steps. ``here`` has the attributes ``x``, ``value``, ``point``
-    and ``gradient`` of the current iterate.
+    ``direction(problem, here, rows)`` returns steps and their costs: the number of
+    iterations for which each step counts in addition, or infinity for the last step
+    that the row can afford. ``search(problem, here, step, rows)`` returns variables,
+    values and points after the steps. ``here`` has the attributes ``x``, ``value``,
+    ``point`` and ``gradient`` of the current iterate.
 
     A row stops if it has converged or makes no further progress. ``patience`` is the
-    number of iterations in which neither its residual halves nor its value decreases. A
-    direction that took too long counts as two iterations. A row that has converged, but
-    is not settled, stops 25 steps later.
+    number of iterations in which neither its residual halves nor its value decreases,
+    or the step has a cost. A row that has converged, but is not settled, stops 25 steps
+    later.
     """
     rows, pieces = np.arange(x.shape[0]) if rows is None else rows, []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -215,19 +223,19 @@ def newton(
             leaves = to_host(leaving) | (k == max_iter)
             if leaves.any() or not len(rows):
                 gone, left = np.flatnonzero(leaves), np.flatnonzero(~leaves)
-                found = _some((here.x, here.point, here.residual, past.moved), gone)
+                left_with = here.x, here.point, here.residual, past.moved, past.waited
+                found = _some(left_with, gone)
                 pieces.append((rows[gone], (*found, np.full(len(gone), k))))
                 rows = rows[left]
                 here, past = _Place(*_some(here, left)), _Past(*_some(past, left))
                 if not len(rows):
                     break
-            step, strained = direction(problem, here, rows)
+            step, cost = direction(problem, here, rows)
             after = _place(problem, rows, *search(problem, here, step, rows))
-            here, past = _arrived(here, after, past, strained, tol)
-    x, point, residual, moved, n_iter = joined(pieces)
-    return Solution(
-        x=x, point=point, moved=moved, residual=residual, n_iter=n_iter, tol=tol
-    )
+            here, past = _arrived(here, after, past, cost, tol)
+    x, point, residual, moved, waited, n_iter = joined(pieces)
+    found = {"x": x, "point": point, "moved": moved, "residual": residual}
+    return Solution(**found, spent=np.isinf(to_host(waited)), n_iter=n_iter, tol=tol)
 
 
 def _place(problem, rows, x, value, point):
@@ -238,7 +246,7 @@ def _some(arrays, rows):
     return tuple(some_rows(array, rows) for array in arrays)
 
 
-def _arrived(here, after, past, strained, tol):
+def _arrived(here, after, past, cost, tol):
     """Return the iterate and the history after a step."""
     xp = namespace(here.x)
     fallen = here.value - after.value
@@ -255,9 +263,8 @@ def _arrived(here, after, past, strained, tol):
             *(xp.where(lost if x.ndim == 1 else lost[:, None], x, y) for x, y in pairs)
         )
     improved = after.residual < 0.5 * past.best
-    progress = (improved | falling) & xp.logical_not(strained)
-    longer = past.waited + 1.0
-    waited = xp.where(progress, 0.0, xp.where(strained, longer + 1.0, longer))
+    progress = (improved | falling) & (cost == 0)
+    waited = xp.where(progress, 0.0, past.waited + 1.0 + cost)
     best = xp.where(improved, after.residual, past.best)
     since = xp.where(after.residual <= tol, past.since + 1.0, 0.0)
     return after, _Past(best, waited, moved, stalled, since)
@@ -305,8 +312,7 @@ def _dense_direction(problem, here, rows):
         hessian = problem.hessian(here.point[part, ...], rows[part])
         steps.append(_solve_scaled(hessian, -here.gradient[part, ...]))
     step = steps[0] if len(steps) == 1 else concat(steps)
-    # No dense direction takes too long.
-    return step, filled(0.0, n, step) > 0
+    return step, filled(0.0, n, step)
 
 
 def _solve_scaled(hessian, right):
@@ -330,7 +336,10 @@ def _solve_scaled(hessian, right):
 
 
 def _cg_direction(problem, here, rows):
-    """Solve Newton's equation by conjugate gradients, to a share of its residual."""
+    """Solve Newton's equation by conjugate gradients, to a share of its residual.
+
+    A step that takes too many products counts as two iterations.
+    """
     gradient, xp = here.gradient, namespace(here.gradient)
     # Gradients are scaled to length 1, because squares of small gradients underflow.
     length = xp.sqrt(row_dots(gradient, gradient))
@@ -339,7 +348,7 @@ def _cg_direction(problem, here, rows):
     point = cast(here.point, xp.float32)
     search, remaining = 1 * residual, cast(length > 0, xp.float32)
     solution = filled(0.0, residual.shape, residual)
-    # Each piece has rows, their steps, and a mask of steps with too many products.
+    # Each piece has rows, their steps and costs.
     live, pieces = np.arange(len(rows)), []
     for _ in range(200):
         if not len(live):
@@ -357,11 +366,12 @@ def _cg_direction(problem, here, rows):
         # Removing rows copies the arrays, so it waits until a tenth of rows are solved.
         if np.count_nonzero(go) <= 0.9 * len(go):
             solved, left = np.flatnonzero(~go), np.flatnonzero(go)
-            steps = take(solution, solved), np.zeros(len(solved), bool)
+            steps = take(solution, solved), np.zeros(len(solved))
             pieces.append((live[solved], steps))
             kept = (remaining, point, solution, residual, search)
             remaining, point, solution, residual, search = _some(kept, left)
             live = live[left]
-    pieces.append((live, (solution, to_host(remaining > _FORCING**2))))
-    step, strained = joined(pieces)
-    return step * length[:, None], like(strained, length)
+    costs = to_host(remaining > _FORCING**2).astype(np.float64)
+    pieces.append((live, (solution, costs)))
+    step, cost = joined(pieces)
+    return step * length[:, None], cast(like(cost, length), length.dtype)

@@ -23,15 +23,16 @@ class FactoredDirection:
     """Directions of a batch of rows, each from an approximation of its Hessian.
 
     Factors have single precision, until steps with a new factor fail to reduce the
-    residual of a row.
+    residual of a row. The step with factor ``most_factors`` is the last of a row.
     """
 
-    def __init__(self):
-        self._kept = {}
+    def __init__(self, most_factors=np.inf):
+        self._kept, self._most_factors = {}, most_factors
 
     def __call__(self, problem, here, rows):
-        """Return steps, and a mask of the steps that took too long to compute."""
+        """Return steps, and costs that are infinite after the last factor of a row."""
         step, residuals = np.empty_like(here.x), here.residual.tolist()
+        cost = np.zeros(len(rows))
         for i, (row, residual) in enumerate(zip(rows.tolist(), residuals, strict=True)):
             kept, x, gradient = self._kept.get(row), here.x[i], here.gradient[i]
             if kept is None or not kept.update(x, gradient, residual):
@@ -41,17 +42,23 @@ class FactoredDirection:
                 factor = _factor(
                     problem, here.point[i : i + 1], rows[i : i + 1], single
                 )
-                self._kept[row] = kept = _Approximation(factor, x, gradient, residual)
+                number = 1 if kept is None else kept.number + 1
+                kept = _Approximation(factor, x, gradient, residual, number)
+                self._kept[row] = kept
+                cost[i] = np.inf if number >= self._most_factors else 0.0
             step[i] = kept.solve(-gradient)
-        # No direction takes too long.
-        return step, np.zeros(len(rows), bool)
+        return step, cost
 
 
 class _Approximation:
-    """Approximation of a Hessian: a Cholesky factor with BFGS updates."""
+    """Approximation of a Hessian: a Cholesky factor with BFGS updates.
 
-    def __init__(self, factor, x, gradient, residual):
+    ``number`` counts the factors of the row.
+    """
+
+    def __init__(self, factor, x, gradient, residual, number=1):
         self._factor, self._here = factor, (x, gradient, residual)
+        self.number = number
         # Changes of the variables and of the gradient, and their product, by step.
         self._changes = []
         self.is_single, self.n_steps = factor.dtype == np.float32, 0

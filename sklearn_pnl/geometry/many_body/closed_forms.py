@@ -64,11 +64,8 @@ class Projection(Report):
 class Solver:
     """Base class of the four routes, which checks inputs and handles shapes.
 
-    ``solve(target, reference, tol, max_iter, settle=False)`` of a subclass works on
-    flat rows. It returns distributions, residuals, numbers of steps, and a mask of the
-    rows whose theta is determined to :data:`DETERMINED`. With ``settle`` the iteration
-    continues until theta is determined; without it, the mask is only reliable for
-    closed forms and the dense method.
+    ``solve(target, reference, tol, max_iter)`` of a subclass works on flat rows. It
+    returns distributions, residuals and numbers of steps.
     """
 
     # Whether the projection with a uniform reference is a product of marginals.
@@ -86,14 +83,14 @@ class Solver:
         (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = target.shape[0], others[0] if others else None
         tol, at_once = attainable_tol(tol, target), rows_at_once(self.poset, self)
-        none = filled(0.0, 0, target), np.zeros(0, int), np.zeros(0, bool)
+        none = filled(0.0, 0, target), np.zeros(0, int)
         solved = [] if n else [(target, *none)]
         if is_foreign(target):
             at_once *= DEVICE_BLOCKS
         for block in slices(n, at_once):
             part = None if reference is None else reference[block, ...]
             solved.append(self.solve(target[block, ...], part, tol, max_iter))
-        prob, residual, n_iter, _ = map(concat, zip(*solved, strict=True))
+        prob, residual, n_iter = map(concat, zip(*solved, strict=True))
         xp = namespace(prob)
         if reference is not None and not xp.all(reference > 0):
             # The closed form of the splice ignores structural zeros of the reference.
@@ -106,6 +103,18 @@ class Solver:
             tol=tol,
             route=self.route,
         )
+
+    def log_solve(self, target, tol, max_iter):
+        """Solve for the uniform reference, until theta is determined.
+
+        Return logs of distributions, residuals, numbers of steps, and a mask of the
+        rows whose theta is determined to :data:`DETERMINED`. Logs are finite even if a
+        cell is smaller than the smallest float.
+        """
+        q, residual, n_iter = self.solve(target, None, tol, max_iter)
+        with np.errstate(divide="ignore"):
+            logs = namespace(q).log(q)
+        return logs, residual, n_iter, np.ones(q.shape[0], bool)
 
     @cached_property
     def _columns(self):
@@ -125,7 +134,7 @@ class SpliceSolver(Solver):
         super().__init__(poset, matched)
         self._rest, self._is_matched = np.flatnonzero(~matched), matched.reshape(-1)
 
-    def solve(self, target, reference, tol, max_iter, settle=False):
+    def solve(self, target, reference, tol, max_iter):
         """Solve for flat rows that need no check; see :class:`Solver`."""
         xp, n = namespace(target), target.shape[0]
         mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
@@ -135,7 +144,7 @@ class SpliceSolver(Solver):
             total = xp.sum(take(reference, self._rest, axis=1), axis=1, keepdims=True)
             shares = reference / xp.where(total > 0, total, 1.0)
         q = xp.where(like(self._is_matched, target), target, shares * mass)
-        return q, filled(0.0, n, q), np.zeros(n, int), np.ones(n, bool)
+        return q, filled(0.0, n, q), np.zeros(n, int)
 
 
 class ClassSolver(Solver):
@@ -153,7 +162,7 @@ class ClassSolver(Solver):
         places = (np.arange(poset.n_elements), greatest + 1)
         self._classes = csr_array((ones, places))
 
-    def solve(self, target, reference, tol, max_iter, settle=False):
+    def solve(self, target, reference, tol, max_iter):
         """Solve for flat rows that need no check; see :class:`Solver`."""
         refuse_foreign(target, "A projection on the route 'classes'")
         if reference is None:
@@ -161,8 +170,7 @@ class ClassSolver(Solver):
         has, wanted = (x @ self._classes for x in (reference, target))
         factors = np.divide(wanted, has, out=np.zeros_like(wanted), where=has > 0)
         q = reference * (factors @ self._classes.T)
-        none = np.zeros(len(q), int)
-        return q, self.residual(q - target), none, np.ones(len(q), bool)
+        return q, self.residual(q - target), np.zeros(len(q), int)
 
 
 def rows_at_once(poset, solver=None):

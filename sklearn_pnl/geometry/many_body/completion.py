@@ -176,6 +176,8 @@ def complete(
     else:
         fitted = fit_exactly(cells, design, settings)
         fitted[0][~fitted[3]] = np.nan
+    with np.errstate(over="ignore"):
+        fitted = (np.exp(fitted[0]), *fitted[1:])
     # Each array has one value per row, or one value per cell.
     shaped = (
         None if x is None else x.reshape(lead + (x.ndim - 1) * poset.shape)
@@ -231,7 +233,10 @@ class ObservedCells(NamedTuple):
 
 
 def fit_exactly(observed, design, settings):
-    """Fit without a ridge; return also the estimable cells and the ranks (n,)."""
+    """Fit without a ridge; return also the estimable cells and the ranks (n,).
+
+    The first result is the log of the fitted measure.
+    """
     pieces = []
     for indices, pattern in patterns_of(observed.seen):
         basis, determined = design.seen_by(pattern)
@@ -251,30 +256,29 @@ def _without_unfilled(fitted, observed, design, settings):
     determine.
     """
     masks = design.matched, observed.seen, observed.target == 0
-    q = fitted[0] / observed.mass[:, None]
+    q = np.exp(fitted[0] - np.log(observed.mass)[:, None])
     unfillable = unfillable_cells(design.poset, *masks, q, settings["tol"])
     indices = np.flatnonzero(unfillable.any(axis=1))
     if len(indices):
         rest = observed._replace(seen=observed.seen & ~unfillable).rows(indices)
         limit = fit_exactly(rest, design, settings)
-        limit[0][unfillable[indices]], limit[3][unfillable[indices]] = 0.0, True
+        limit[0][unfillable[indices]], limit[3][unfillable[indices]] = -np.inf, True
         for old, new in zip(fitted, limit, strict=True):
             old[indices] = new
     return fitted
 
 
 def _fit(observed, basis, penalty, minimise, settings):
-    """Fit rows; return measures (n, D), residuals and numbers of steps."""
+    """Fit rows; return logs of measures (n, D), residuals and numbers of steps."""
     start = np.where(observed.seen, observed.reference, 0.0)
-    start /= row_sums(start)[:, None]
-    tilt = RidgeTilt(basis, penalty, start, observed.target)
+    with np.errstate(divide="ignore"):
+        log_start = np.log(start / row_sums(start)[:, None])
+    tilt = RidgeTilt(basis, penalty, log_start, observed.target)
     solution = minimise(tilt, tilt.zeros, **settings)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        energy = basis.synthesis(solution.x * tilt.scale)
-        energy += np.log(observed.reference)
-        top = np.where(observed.seen, energy, -np.inf).max(axis=1, keepdims=True)
-        measure = np.exp(energy - top)
-        observed_mass = np.where(observed.seen, measure, 0.0).sum(axis=1)
-        measure *= (observed.mass / observed_mass)[:, None]
-    measure[observed.reference == 0] = 0
-    return measure, solution.residual, solution.n_iter
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = basis.synthesis(solution.x * tilt.scale) + np.log(observed.reference)
+        logs -= np.where(observed.seen, logs, -np.inf).max(axis=1, keepdims=True)
+        mass = np.where(observed.seen, np.exp(logs), 0.0).sum(axis=1)
+        logs += np.log(observed.mass / mass)[:, None]
+    logs[observed.reference == 0] = -np.inf
+    return logs, solution.residual, solution.n_iter

@@ -30,14 +30,18 @@ from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt, SettledTilt
 
-# Up to this number of free coordinates, dense Hessians are faster than conjugate
-# gradients.
-_DENSE_UP_TO = 128
-# If a cell of the start is below this share of the mean, the Hessian is so ill
-# conditioned that conjugate gradients do not determine theta.
-_EMPTY = 1e-3
-# Number of steps with one graded basis. Each step changes cells by factors of up to e,
-# so the order of the cells changes.
+# Up to these numbers of free coordinates, distributions and theta are computed with
+# dense Hessians.
+_DENSE_UP_TO, _DENSE_THETA_UP_TO = 128, 64
+# With more free coordinates, dense Hessians are faster for rows whose lightest cell, as
+# a share of the mean, is below these numbers (the second is divided by the number of
+# free coordinates), and whose expansion is below the third number in some cell.
+_LIGHT_SHARE, _LIGHT_PER_ELEMENT, _NEGATIVE = 0.1, 30, -0.5
+# A row that needs more Cholesky factors has coordinates that nearly diverge, or that
+# rounding errors do not determine.
+_MOST_FACTORS = 20
+# Number of steps with one graded basis. Each step changes cells by factors of up
+# to e, so the order of the cells changes.
 _GRADED_STEPS = 12
 # If a cell of the target is lighter, the last step can be short by chance, and theta is
 # computed in a graded basis in any case.
@@ -50,45 +54,54 @@ _ROUNDING = DETERMINED / 50
 class _NewtonSolver(Solver):
     """Solver by an exponential tilt of a start, with one of two Newton methods.
 
-    A subclass defines ``_basis``, in which conjugate gradients need few steps. It also
-    defines ``_bases(start, target)``, which returns groups of rows, each with a basis
-    for dense Hessians.
+    A subclass defines ``_start(target, reference, is_dense)``, and ``_basis``, in which
+    conjugate gradients need few steps. It also defines ``_bases(log_start, target)``,
+    which returns groups of rows, each with a basis for dense Hessians.
     """
 
-    def _tilt(self, start, target, tol, max_iter, settle):
+    def solve(self, target, reference, tol, max_iter):
+        """Solve for flat rows that need no check; see :class:`Solver`."""
+        route = self._conjugate if self.matrix_free else self._dense
+        logs = self._log_start(target, reference, not self.matrix_free)
+        q, _, residual, n_iter, _ = route(logs, target, tol, max_iter, settle=False)
+        return q, residual, n_iter
+
+    def log_solve(self, target, tol, max_iter):
+        """Solve until theta is determined; see :class:`Solver`."""
+        pieces, suits_dense = [], self._suits_dense(target)
         # In single precision, theta of nearly empty cells cannot be determined.
-        settle = settle and start.dtype == namespace(start).float64
-        if not self.matrix_free:
-            return self._dense(start, target, settle, tol=tol, max_iter=max_iter)
-        n, xp = start.shape[0], namespace(start)
-        empty = np.zeros(n, bool)
-        if settle and self._fits_dense:
-            empty = to_host(xp.min(start, axis=1) * start.shape[1] < _EMPTY)
-        pieces = []
-        for indices in (np.flatnonzero(~empty), np.flatnonzero(empty)):
-            part = some_rows(start, indices), some_rows(target, indices)
-            if empty[indices].any():
-                part = self._nearer(*part), part[1]
-                found = self._dense(*part, settle, tol=tol, max_iter=max_iter)
-            elif len(indices) or not n:
-                found = self._conjugate(*part, tol, max_iter, settle)
-            else:
-                continue
-            pieces.append((indices, found))
+        settle = target.dtype == namespace(target).float64
+        for is_dense, mask in ((True, suits_dense), (False, ~suits_dense)):
+            indices = np.flatnonzero(mask)
+            if len(indices) or not (is_dense or len(mask)):
+                part = some_rows(target, indices)
+                logs = self._log_start(part, None, is_dense)
+                route = self._dense if is_dense else self._conjugate
+                _, *found = route(logs, part, tol, max_iter, settle=settle)
+                pieces.append((indices, tuple(found)))
         return joined(pieces)
 
-    def _nearer(self, start, target):
-        """Return a start of the dense method that is closer to the solution."""
-        return start
+    def _log_start(self, target, reference, is_dense):
+        start = self._start(target, reference, is_dense)
+        with np.errstate(divide="ignore"):
+            return namespace(start).log(start)
+
+    def _suits_dense(self, target):
+        """Return the mask (n,) of the rows for which dense Hessians are faster."""
+        return np.full(target.shape[0], not self.matrix_free)
 
     @property
     def _fits_dense(self):
         # The limit corresponds to about 0.1 seconds per row and step for a Hessian.
         return len(self.elements) ** 2 * self.poset.n_elements <= 2**33
 
-    def _conjugate(self, start, target, tol, max_iter, settle):
-        """Solve by conjugate gradients; use the dense method for rows that fail."""
-        kind, given = ExponentialTilt, (self._basis, self.residual, start, target)
+    def _conjugate(self, log_start, target, tol, max_iter, *, settle):
+        """Solve by conjugate gradients; use the dense method for rows that fail.
+
+        Return distributions, their logs, residuals, numbers of steps, and a mask of the
+        rows whose theta is determined.
+        """
+        kind, given = ExponentialTilt, (self._basis, self.residual, log_start, target)
         settle = settle and self._basis.orthonormal
         if settle:
             kind = SettledTilt
@@ -97,6 +110,7 @@ class _NewtonSolver(Solver):
         problem = kind(*given)
         solution = newton_cg(problem, problem.zeros, tol=tol, max_iter=max_iter)
         q, n_iter = solution.point, solution.n_iter
+        logs = problem.log_prob(solution.x)
         is_settled = to_host(solution.converged)
         residual, left = solution.residual, np.flatnonzero(~is_settled)
         # In the iteration the residual is only an upper bound.
@@ -104,60 +118,71 @@ class _NewtonSolver(Solver):
         (residual,) = replaced((residual,), left, (missed,))
         left = left[n_iter[left] < max_iter]
         if not len(left) or not self._fits_dense:
-            return q, residual, n_iter, is_settled
+            return q, logs, residual, n_iter, is_settled
         # A tilt of the last iterate is also a tilt of the start, so no step is lost.
         budget = max_iter - int(n_iter[left].max())
-        settings = {"tol": tol, "max_iter": budget}
-        if not settle:
-            settings["settled"] = np.inf
-        parts = self._dense(take(q, left), take(target, left), settle, **settings)
-        n_iter[left] += parts[2]
-        is_settled[left] = parts[3]
-        better = to_host((parts[1] <= tol) | (parts[1] < take(residual, left)))
+        settings = {} if settle else {"settled": np.inf}
+        parts = take(logs, left), take(target, left)
+        parts = self._dense(*parts, tol, budget, settle=settle, **settings)
+        n_iter[left] += parts[3]
+        is_settled[left] = parts[4]
+        better = to_host((parts[2] <= tol) | (parts[2] < take(residual, left)))
         better = np.flatnonzero(better)
-        parts = take(parts[0], better), take(parts[1], better)
-        return *replaced((q, residual), left[better], parts), n_iter, is_settled
+        parts = tuple(take(part, better) for part in parts[:3])
+        found = replaced((q, logs, residual), left[better], parts)
+        return *found, n_iter, is_settled
 
-    def _dense(self, start, target, settle, *, tol, max_iter, **settings):
-        """Solve with dense Hessians; ``settle`` continues until theta is determined."""
+    def _dense(self, log_start, target, tol, max_iter, *, settle, **settings):
+        """Solve with dense Hessians; ``settle`` continues until theta is determined.
+
+        The result is that of :meth:`_conjugate`.
+        """
         pieces = []
-        for indices, basis in self._bases(start, target):
-            start_and_target = some_rows(start, indices), some_rows(target, indices)
-            problem = ExponentialTilt(basis, self.residual, *start_and_target)
+        for indices, basis in self._bases(log_start, target):
+            part = some_rows(log_start, indices), some_rows(target, indices)
+            problem = ExponentialTilt(basis, self.residual, *part)
+            if settle:
+                settings["most_factors"] = _MOST_FACTORS
             solution = newton_dense(
                 problem, problem.zeros, tol=tol, max_iter=max_iter, **settings
             )
-            found = _found(solution)
-            if settle and isinstance(start, np.ndarray):
-                target_rows = start_and_target[1]
-                self._continue(basis, target_rows, *found, tol=tol, max_iter=max_iter)
+            found = _found(problem, solution)
+            if settle and isinstance(target, np.ndarray):
+                settled = found[-1]
+                settled &= part[1].min(axis=1) >= _LIGHTEST
+                left = ~settled & solution.converged & ~solution.spent
+                for i in np.flatnonzero(left):
+                    self._finish(basis, part[1], found, i, tol, max_iter)
             pieces.append((indices, found))
         return joined(pieces)
 
-    def _continue(self, basis, target, q, residual, n_iter, settled, *, tol, max_iter):
-        """Continue converged rows without determined theta, each in a graded basis."""
-        settled &= target.min(axis=1) >= _LIGHTEST
-        for i in np.flatnonzero(~settled & (residual <= tol)):
-            row = slice(i, i + 1)
-            while not settled[i] and n_iter[i] < max_iter:
-                graded = GradedBasis(basis.functions, q[i])
-                problem = ExponentialTilt(graded, self.residual, q[row], target[row])
-                n_steps = min(_GRADED_STEPS, max_iter - n_iter[i])
-                solution = newton_dense(
-                    problem, problem.zeros, tol=tol, max_iter=n_steps, reuse=False
-                )
-                q[row], residual[row], taken, settled[row] = _found(solution)
-                n_iter[row] += taken
-                if settled[i]:
-                    # The last step is also short if rounding hides a gradient.
-                    settled[i] = graded.rounding(q[i], target[i]) <= _ROUNDING
-                    break
+    def _finish(self, basis, target, found, i, tol, max_iter):
+        """Continue a row of results in graded bases, in place."""
+        q, logs, residual, n_iter, settled = found
+        row = slice(i, i + 1)
+        while not settled[i] and n_iter[i] < max_iter:
+            graded = GradedBasis(basis.functions, q[i])
+            problem = ExponentialTilt(graded, self.residual, logs[row], target[row])
+            n_steps = min(_GRADED_STEPS, max_iter - n_iter[i])
+            solution = newton_dense(
+                problem, problem.zeros, tol=tol, max_iter=n_steps, reuse=False
+            )
+            results = _found(problem, solution)
+            q[row], logs[row], residual[row], n_taken, settled[row] = results
+            n_iter[row] += n_taken
+            if settled[i]:
+                # The last step is also short if rounding hides a gradient.
+                settled[i] = graded.rounding(q[i], target[i]) <= _ROUNDING
+                break
 
 
-def _found(solution):
-    """Return points, residuals, numbers of steps, and whether theta is determined."""
+def _found(problem, solution):
+    """Return points, their logs, residuals, numbers of steps, and the settled rows."""
+    q, logs = solution.point, problem.log_prob(solution.x)
     settled = (solution.moved <= DETERMINED / 10) & solution.converged
-    return solution.point, solution.residual, solution.n_iter, to_host(settled)
+    # Functions on cells smaller than the smallest float have the variance 0.
+    settled &= namespace(q).min(q, axis=1) > 0
+    return q, logs, solution.residual, solution.n_iter, to_host(settled)
 
 
 class TiltSolver(_NewtonSolver):
@@ -185,45 +210,67 @@ class TiltSolver(_NewtonSolver):
         self.is_one_body = self._independent and len(self._modes) == d
         self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
-    def solve(self, target, reference, tol, max_iter, settle=False):
+    def solve(self, target, reference, tol, max_iter):
         """Solve for flat rows that need no check; see :class:`Solver`."""
-        start = reference
-        if reference is None:
-            start = product_of_marginals(target, self.poset.shape, self._modes)
-            if self._independent:
-                residual, n = self.residual(start - target), target.shape[0]
-                return start, residual, np.zeros(n, int), np.ones(n, bool)
-        if self._fitted is not None:
-            start = self._fit_margins(start, target)
-        return self._tilt(start, target, tol, max_iter, settle)
+        if not self._independent or reference is not None:
+            return super().solve(target, reference, tol, max_iter)
+        q = product_of_marginals(target, self.poset.shape, self._modes)
+        return q, self.residual(q - target), np.zeros(q.shape[0], int)
 
-    def _fit_margins(self, start, target):
-        """Apply a few sweeps of iterative proportional fitting to the start."""
-        shape, n, xp = self.poset.shape, target.shape[0], namespace(target)
-        light = np.ones(n, bool)
-        if self.matrix_free and not self._independent and len(self._fitted) > 8:
-            # If all cells exceed a hundredth of the mean, sweeps cost more than they
-            # save.
-            light = to_host(xp.min(target, axis=1) * target.shape[1] < 0.01)
-        indices = np.flatnonzero(light)
-        target = some_rows(target, indices)
+    def log_solve(self, target, tol, max_iter):
+        """Solve until theta is determined; see :class:`Solver`."""
+        kind = Solver if self._independent else _NewtonSolver
+        return kind.log_solve(self, target, tol, max_iter)
+
+    def _suits_dense(self, target):
+        """Return the mask (n,) of the rows for which dense Hessians are faster.
+
+        They are faster if the projection has nearly empty cells. This is likely if the
+        target has nearly empty cells, and its expansion in the orthonormal functions,
+        which approximates the projection, is clearly negative in a cell.
+        """
+        (n, n_cells), m, xp = target.shape, len(self.elements), namespace(target)
+        if m <= _DENSE_THETA_UP_TO and n:
+            return np.ones(n, bool)
+        if target.dtype != xp.float64 or not self._fits_dense:
+            return np.full(n, not self.matrix_free)
+        share = min(_LIGHT_SHARE, _LIGHT_PER_ELEMENT / m)
+        suits = to_host(xp.min(target, axis=1) * n_cells < share)
+        light = np.flatnonzero(suits)
+        moments = self._basis.analysis(some_rows(target, light))
+        lowest = xp.min(self._basis.synthesis(moments), axis=1)
+        suits[light] = to_host(1 + lowest < _NEGATIVE)
+        return suits
+
+    def _start(self, target, reference, is_dense):
+        """Apply a few sweeps of iterative proportional fitting to the reference."""
+        start, shape = reference, self.poset.shape
+        if reference is None:
+            start = product_of_marginals(target, shape, self._modes)
+        if self._fitted is None:
+            return start
         if self._independent:
             return fit_levels(start, shape, self._goals(target), 8)
-        n_sweeps = 2 if self.matrix_free else 8
-        fitted = self._swept(some_rows(start, indices), target, n_sweeps)
+        is_light = np.ones(target.shape[0], bool)
+        if not is_dense and len(self._fitted) > 8:
+            # If all cells exceed a hundredth of the mean, sweeps cost more than they
+            # save.
+            lightest = namespace(target).min(target, axis=1)
+            is_light = to_host(lightest * target.shape[1] < 0.01)
+        indices, xp = np.flatnonzero(is_light), namespace(target)
+        part, part_target = some_rows(start, indices), some_rows(target, indices)
+        n_sweeps, goals = 8 if is_dense else 2, self._goals(part_target)
+        fitted = fit_margins(1 * part, shape, goals, n_sweeps)[0]
+        if reference is None:
+            # A cell that underflows would stay 0.
+            lost = (xp.min(fitted, axis=1) == 0) & (xp.min(part_target, axis=1) > 0)
+            fitted = xp.where(lost[:, None], part, fitted)
         return replaced((start,), indices, (fitted,))[0]
-
-    def _nearer(self, start, target):
-        return start if self._fitted is None else self._swept(start, target, 6)
-
-    def _swept(self, start, target, n_sweeps):
-        goals = self._goals(target)
-        return fit_margins(1 * start, self.poset.shape, goals, n_sweeps)[0]
 
     def _goals(self, target):
         return {k: flat_margin(target, self.poset.shape, k) for k in self._fitted}
 
-    def _bases(self, start, target):
+    def _bases(self, log_start, target):
         """Group rows by the reference levels of their basis of marginal cells.
 
         The reference level of a mode is the level with the largest total mass. Rows
@@ -257,20 +304,18 @@ class GeneralSolver(_NewtonSolver):
         self.matrix_free = m > _DENSE_UP_TO or m * m * poset.n_elements > 2**24
         self._order = poset.max_order
 
-    def solve(self, target, reference, tol, max_iter, settle=False):
-        """Solve for flat rows that need no check; see :class:`Solver`."""
+    def _start(self, target, reference, is_dense):
         refuse_foreign(target, "A projection on the route 'general'")
-        start = reference
         if reference is None:
-            start = filled(1 / target.shape[1], target.shape, target)
-        return self._tilt(start, target, tol, max_iter, settle)
+            return filled(1 / target.shape[1], target.shape, target)
+        return reference
 
-    def _bases(self, start, target):
-        if self.matrix_free or start.all():
-            return [(np.arange(len(start)), self._basis)]
+    def _bases(self, log_start, target):
+        if self.matrix_free or (log_start > -np.inf).all():
+            return [(np.arange(len(target)), self._basis)]
         # Structural zeros remove cells, so that functions may become dependent.
         design = Design(self.poset, self.matched)
-        patterns = patterns_of(start > 0)
+        patterns = patterns_of(log_start > -np.inf)
         return [(indices, design.seen_by(seen)[0]) for indices, seen in patterns]
 
     @cached_property

@@ -17,18 +17,17 @@ class ExponentialTilt:
     The distribution is ``q = start * exp(synthesis(x) - psi)``. The point of the
     problem is ``q``. The gradient is ``analysis(q - t)``, and the Hessian is the
     covariance matrix of the basis functions under ``q``. ``residual(q - t)`` is the
-    residual, and ``zeros`` are the coefficients of the start.
+    residual, and ``zeros`` are the coefficients of the start. The start is given by its
+    logs, because its cells can be smaller than the smallest float.
     """
 
-    def __init__(self, basis, residual, start, target):
+    def __init__(self, basis, residual, log_start, target):
         self._basis = basis
         self._target = target
         self._residual = residual
         self._moments = basis.analysis(target)
-        xp = namespace(start)
-        self.zeros = xp.zeros_like(self._moments)
-        with np.errstate(divide="ignore"):
-            self._log_start = xp.log(start)
+        self.zeros = namespace(log_start).zeros_like(self._moments)
+        self._log_start = log_start
 
     def longest(self, step, q):
         return self._basis.longest(step, q)
@@ -38,6 +37,15 @@ class ExponentialTilt:
         u -= row_dots(q, u)[:, None]
         u *= q
         return self._basis.analysis(u)
+
+    def log_prob(self, x):
+        """Compute the logs of the distributions of coefficients of all rows."""
+        energy = self._basis.synthesis(x)
+        energy += self._log_start
+        xp = namespace(energy)
+        energy -= xp.max(energy, axis=1)[:, None]
+        energy -= xp.log(xp.sum(xp.exp(energy), axis=1))[:, None]
+        return energy
 
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
@@ -63,8 +71,8 @@ class SettledTilt(ExponentialTilt):
     the residual of the expectations and ``weight`` times this bound.
     """
 
-    def __init__(self, basis, residual, start, target, tol, weight):
-        super().__init__(basis, residual, start, target)
+    def __init__(self, basis, residual, log_start, target, tol, weight):
+        super().__init__(basis, residual, log_start, target)
         self._tol, self._weight = tol, weight / np.sqrt(target.shape[1])
 
     def gradient(self, x, q, rows):
@@ -87,8 +95,8 @@ class RidgeTilt(ExponentialTilt):
     identity. The residual is half the norm of the gradient in ``v``.
     """
 
-    def __init__(self, basis, penalty, start, target):
-        super().__init__(basis, None, start, target)
+    def __init__(self, basis, penalty, log_start, target):
+        super().__init__(basis, None, log_start, target)
         self._penalty, self.scale = penalty, 1 / np.sqrt(1 + penalty)
 
     def value(self, x, rows):
