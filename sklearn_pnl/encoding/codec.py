@@ -306,10 +306,15 @@ class Codec:
         """Compute :meth:`measures` of a block of codes in the dtype of the codes."""
         return (_narrowed(self.measures(codes), codes.dtype),)
 
-    @cached_property
+    @property
     def flat(self):
         """Codec of the same measures, whose logarithms are linear in coordinates."""
-        return self if self.base.is_flat else Codec(self.poset, None, self)
+        # An attribute that refers to the object itself could not be saved by skops.
+        return self if self.base.is_flat else self._full
+
+    @cached_property
+    def _full(self):
+        return Codec(self.poset, None, self)
 
     def flat_coordinates(self, coordinates):
         """Convert coordinates to coordinates of the codec :attr:`flat`."""
