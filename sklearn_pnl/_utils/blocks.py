@@ -126,13 +126,11 @@ def column_bounds(rows):
     # Several short rows are reduced as one long row, which is up to 8 times as fast.
     side = max(1, min(1024 // max(d, 1), n)) if rows.flags.c_contiguous else 1
     n_square = n // side * side
-    long = rows[:n_square].reshape(n // side, side * d)
-
-    def reduced(ufunc):
+    long, bounds = rows[:n_square].reshape(n // side, side * d), []
+    for ufunc in (np.minimum, np.maximum):
         first = ufunc.reduce(long, axis=0).reshape(side, d)
-        return ufunc.reduce(np.concatenate([first, rows[n_square:]]), axis=0)
-
-    return reduced(np.minimum), reduced(np.maximum)
+        bounds.append(ufunc.reduce(np.concatenate([first, rows[n_square:]]), axis=0))
+    return tuple(bounds)
 
 
 def observed_bounds(rows):
@@ -142,12 +140,12 @@ def observed_bounds(rows):
     returned.
     """
     if issparse(rows):
-        bounds = rows.nanmin(axis=0), rows.nanmax(axis=0)
-        return tuple(np.nan_to_num(bound.toarray().ravel()) for bound in bounds)
-    bounds = column_bounds(rows)
-    if np.isnan(bounds[0]).any():
-        bounds = np.fmin.reduce(rows), np.fmax.reduce(rows)
-    return tuple(np.nan_to_num(bound.astype(np.float64)) for bound in bounds)
+        low, high = (x.toarray().ravel() for x in (rows.nanmin(0), rows.nanmax(0)))
+    else:
+        low, high = column_bounds(rows)
+        if np.isnan(low).any():
+            low, high = np.fmin.reduce(rows), np.fmax.reduce(rows)
+    return np.nan_to_num(low.astype(np.float64)), np.nan_to_num(high.astype(np.float64))
 
 
 # --- random rows ------------------------------------------------------------------

@@ -201,23 +201,24 @@ class LinearConstraints:
     labels: tuple | None = None
 
     def __post_init__(self):
-        for name in ("coefficients", "lower", "upper"):
-            if not issparse(values := getattr(self, name)):
-                values = np.asarray(values, dtype=np.float64)
-            object.__setattr__(self, name, values)
+        a, lower, upper = self.coefficients, self.lower, self.upper
+        a = a if issparse(a) else np.asarray(a, dtype=np.float64)
+        lower = np.asarray(lower, dtype=np.float64)
+        upper = np.asarray(upper, dtype=np.float64)
         # As in scipy.optimize.LinearConstraint, a scalar applies to all constraints.
-        n_constraints = self.coefficients.shape[:1]
-        for name in ("lower", "upper"):
-            if np.ndim(bound := getattr(self, name)) == 0:
-                object.__setattr__(self, name, np.full(n_constraints, bound))
-        shapes = [x.shape for x in (self.coefficients, self.lower, self.upper)]
-        k, d = shapes[0] if len(shapes[0]) == 2 else (-1, 0)
+        lower = np.full(a.shape[:1], lower) if lower.ndim == 0 else lower
+        upper = np.full(a.shape[:1], upper) if upper.ndim == 0 else upper
+        object.__setattr__(self, "coefficients", a)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        k, d = a.shape if a.ndim == 2 else (-1, 0)
         named = self.labels is not None or len(self.feature_names) == d
-        if any(shape[-1:] != (k,) for shape in shapes[1:]) or not named:
+        if lower.shape[-1:] != (k,) or upper.shape[-1:] != (k,) or not named:
             raise ValueError(
                 "LinearConstraints needs coefficients of shape (k, D), lower and upper "
                 "of shape (k,) or (n, k), and D feature_names; got "
-                f"{', '.join(map(str, shapes))} and {len(self.feature_names)} names."
+                f"{a.shape}, {lower.shape}, {upper.shape} and "
+                f"{len(self.feature_names)} names."
             )
 
     @classmethod

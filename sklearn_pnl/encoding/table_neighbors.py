@@ -111,7 +111,9 @@ def _local_spread(points):
     first = points[:256]
     k = min(default_k_neighbors(len(points)), len(points) - 1)
     near = PointSearch(points).nearest(first, k + 1)[:, 1:]
-    spread = sum(np.abs(first - points[column]).mean(axis=0) for column in near.T) / k
+    spread = np.zeros(points.shape[1])
+    for column in near.T:
+        spread += np.abs(first - points[column]).mean(axis=0) / k
     # All near rows may have the same value in a column.
     spread = np.maximum(spread, 1e-3)
     return spread / spread.min()

@@ -172,23 +172,30 @@ class Table:
 
     def _set_kinds(self, kinds):
         """Set attributes of the numeric values from their kinds, or from one kind."""
-
-        def each(name):
-            return np.full(len(self.columns), [getattr(kind, name) for kind in kinds])
-
-        self.times, self.steps = each("is_time").astype(bool), each("step")
-        self.precision = each("precision")
-        self.type_bounds = each("lowest"), each("highest")
-        # long double represents integers of 64 bits exactly on most machines.
-        starts = np.array([kind.start for kind in kinds], np.longdouble)
-        self.starts = np.where(self.times, 0.0, starts)
+        # One kind stands for all columns.
+        of_column = np.zeros(len(self.columns), int)
+        if len(kinds) > 1:
+            of_column = np.arange(len(kinds))
         scales = [kind.scale for kind in kinds]
-        self.scales = np.full(len(self.columns), [*map(scales.index, scales)])
+        read = [
+            (k.is_time, k.step, k.precision, k.lowest, k.highest, scales.index(k.scale))
+            for k in kinds
+        ]
+        times, step, precision, lowest, highest, scale = (
+            np.array(read, float).reshape(-1, 6).T
+        )
+        self.times, self.steps = times[of_column] > 0, step[of_column]
+        self.precision = precision[of_column]
+        self.type_bounds = lowest[of_column], highest[of_column]
+        self.scales = scale[of_column].astype(int)
+        # long double represents integers of 64 bits exactly on most machines.
+        starts = np.array([kind.start for kind in kinds], np.longdouble)[of_column]
+        self.starts = np.where(self.times, 0.0, starts)
         self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
-        if any(kind.is_rounded for kind in kinds):
-            is_rounded = each("is_rounded").astype(bool)
+        is_rounded = np.array([kind.is_rounded for kind in kinds], bool)[of_column]
+        if is_rounded.any():
             names = np.array(self.column_names, dtype=object)[is_rounded]
             warn_user(
                 f"Integers beyond 2**53 in {names[:5].tolist()} are converted to "
