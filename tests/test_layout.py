@@ -1,6 +1,7 @@
 """The direction of the imports, and the public names."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,13 @@ def test_only_samplers_import_imbalanced_learn():
 def test_only_the_solver_of_integer_programmes_calls_functions_of_c():
     with_c = {name for name in MODULES if {"ctypes", "cffi"} & libraries(name)}
     assert with_c == {"sklearn_pnl.geometry.convex.highs"}
+
+
+def test_algorithms_of_scikit_learn_are_public():
+    # Only its utilities, such as the validation of parameters, have no public module.
+    imported = {each for name in MODULES for each in IMPORTS[name]}
+    private = {each for each in imported if re.match(r"sklearn\..*\._", each)}
+    assert {each.rpartition(".")[0] for each in private} <= {"sklearn.utils"}
 
 
 def test_the_package_works_without_imbalanced_learn_and_matplotlib():

@@ -2,11 +2,10 @@
 
 ``KL(w, w_i) = psi_i - psi_w - <eta_w, theta_i - theta_w>`` depends on the training row
 only by an inner product. The neighbours in KL divergence are therefore Euclidean
-neighbours in one more dimension, which
-:class:`~sklearn.neighbors.NearestNeighbors` finds. A metric is an entry of
-:data:`METRICS` with the ``points`` of the training rows, the ``queries`` of codes and
-``distances``. The Euclidean distances between points and queries have the same order as
-the metric. :class:`TrainingRows` combines a metric, a search and a codec.
+neighbours in one more dimension: :class:`KLSearch` computes points, and
+:class:`EuclideanSearch` finds their neighbours by
+:class:`~sklearn.neighbors.NearestNeighbors`. :class:`TrainingRows` combines a search
+and a codec.
 """
 
 from functools import cached_property, partial
@@ -16,8 +15,7 @@ from joblib import effective_n_jobs
 from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 from sklearn import config_context
-from sklearn.metrics._pairwise_distances_reduction import ArgKmin
-from sklearn.neighbors import KDTree
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import StrOptions
 
 from .._utils.arrays import (
@@ -44,8 +42,8 @@ from .._utils.warnings import warn_unconverged
 from ..frames.categories import Indicators, typical_deviation
 
 
-class KLMetric:
-    r"""Points whose Euclidean distances have the order of ``KL(w, w_i)``.
+class KLSearch:
+    r"""Search for the training rows with the smallest ``KL(w, w_i)`` from a code w.
 
     One additional coordinate turns a search for the largest inner product into a search
     for nearest neighbours (Bachrach et al., RecSys 2014). Points are centred at the
@@ -71,14 +69,11 @@ class KLMetric:
         Coordinates of the training rows.
     masses : ndarray of shape (n,)
         Masses of the training rows.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, m + 1)
-        Points of the training rows.
+    labels : ndarray of int of shape (n, n_categorical), default=None
+        Category codes of the training rows.
     """
 
-    def __init__(self, codec, coordinates, masses):
+    def __init__(self, codec, coordinates, masses, labels=None):
         self._codec = codec
         coordinates = codec.flat_coordinates(coordinates)
         codec = codec.flat
@@ -109,16 +104,22 @@ class KLMetric:
             parts.append((offsets, 2 * divergence - row_dots(offsets, offsets)))
         offsets, remainder = map(concat, zip(*parts, strict=True))
         last = xp.sqrt(remainder - at_most(xp.min(remainder), 0.0))
-        self.points = concat([offsets, last[:, None]], axis=1)
+        points = concat([offsets, last[:, None]], axis=1)
+        self._search = EuclideanSearch(points, labels)
 
-    def queries(self, codes):
-        """Compute the points of codes; the nearest ``points`` are nearest in KL."""
+    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
+        """Find the k rows (n, k) nearest to codes; see :class:`EuclideanSearch`."""
+        points = self._points_of(codes)
+        return self._search.nearest(points, k, among, like, n_jobs)
+
+    def _points_of(self, codes):
+        """Compute the points of codes, of which the nearest rows are nearest in KL."""
         step = self._codec.encoded_at_once
         if codes.shape[0] <= step:
-            return self._queries(codes)[0]
-        return map_blocks(self._queries, codes, step=step, task="measure codes")[0]
+            return self._few_points(codes)[0]
+        return map_blocks(self._few_points, codes, step=step, task="measure codes")[0]
 
-    def _queries(self, codes):
+    def _few_points(self, codes):
         factor = self._factor
         eta = self._base.expectations(self._codec.measures(codes)) - self._eta
         if factor.ndim == 1:
@@ -141,26 +142,164 @@ class KLMetric:
         return (xp.reshape(divergences, (n, k)),)
 
 
-class EuclideanMetric:
-    """Codes as points, for the Euclidean distance; see :class:`KLMetric`."""
+class EuclideanSearch:
+    """Search for the points with the smallest Euclidean distance, with categories.
 
-    def __init__(self, codec, coordinates, masses):
-        self.points = codec.codes(coordinates)
+    Parameters
+    ----------
+    points : array or sparse array of shape (m, d)
+        Points.
+    labels : ndarray of int of shape (m, c), default=None
+        Category codes of the points.
+    deviation : float, default=None
+        Distance between two different categories. None uses the typical deviation of
+        the points.
+    """
 
-    def queries(self, codes):
-        """Return the codes."""
-        return codes
+    def __init__(self, points, labels=None, deviation=None):
+        self._points, self._indicators = points, None
+        if labels is None:
+            self._with_labels = _with_some_column(points)
+            return
+        if deviation is None:
+            deviation = typical_deviation(points)
+        self._indicators = Indicators(labels, deviation)
+        self._with_labels = np.hstack([points, self._indicators.points])
 
-    def distances(self, codes, neighbors):
-        """Compute Euclidean distances (n, k) of a block of codes to k points."""
-        (n, k), xp = neighbors.shape, namespace(codes)
-        near = take(self.points, neighbors.reshape(-1))
-        away = near - take(codes, np.repeat(np.arange(n), k))
+    @cached_property
+    def _search(self):
+        return _fitted(self._with_labels)
+
+    @one_blas_thread()
+    def nearest(self, queries, k, among=None, like=None, n_jobs=None):
+        """Find the indices (n, k) of the points nearest to queries.
+
+        The neighbours of a query are in ascending order of distance, and neighbours at
+        the same distance are in ascending order of their indices. If more points than
+        needed are at the distance of the last neighbour, the choice between these
+        points is arbitrary: the lowest indices would make a few points the neighbours
+        of all queries. The choice depends on the queries and the points, but not on
+        the number of threads, on ``n_jobs`` or on the process.
+
+        ``among`` restricts the search to some points. Queries have the categories of
+        the points ``like``. If ``like`` is None, queries have no categories and are
+        equally far from all categories.
+        """
+        if self._indicators is None:
+            queries = _with_some_column(queries)
+        else:
+            of_labels = self._indicators.queries(len(queries), like)
+            queries = np.hstack([queries, of_labels])
+        if not issparse(queries):
+            # Points and queries of different types would be compared by slower code.
+            queries = cast(queries, self._with_labels.dtype)
+        if among is None:
+            return _kneighbors(self._search, queries, k, n_jobs)
+        search = _fitted(take(self._with_labels, among))
+        return among[_kneighbors(search, queries, k, n_jobs)]
+
+    def distances(self, queries, neighbors):
+        """Compute the distances (n, k) of a block of queries to k points."""
+        (n, k), xp = neighbors.shape, namespace(queries)
+        nearest = take(self._points, neighbors.reshape(-1))
+        away = nearest - take(queries, np.repeat(np.arange(n), k))
         return (xp.reshape(xp.sqrt(row_dots(away, away)), (n, k)),)
 
 
-METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
-METRIC = [StrOptions(set(METRICS))]
+def _fitted(points):
+    """Return a search of scikit-learn, or the points if they are on a device."""
+    if is_foreign(points):
+        return points
+    # As "auto" chooses, except that this choice does not depend on k.
+    is_brute = issparse(points) or points.shape[1] > 15 or points.shape[0] < 12
+    algorithm = "brute" if is_brute else "kd_tree"
+    # `n_jobs=None` would use the workers of an active joblib backend.
+    search = NearestNeighbors(algorithm=algorithm, leaf_size=40, n_jobs=1)
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        return search.fit(points)
+
+
+def _kneighbors(search, queries, k, n_jobs):
+    """Find the indices (n, k) of the points nearest to queries, in ascending order.
+
+    Points at the same distance are sorted by index, because a search returns them in an
+    order that depends on the number of queries.
+    """
+    if is_foreign(queries):
+        distances, near = _nearest_on_device(search, queries, k)
+    elif issparse(queries):
+        distances, near = _nearest_sparse(search, queries, k)
+    else:
+        distances, near = _nearest_dense(search, queries, k, n_jobs)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    if len(tied):
+        order = np.lexsort((near[tied], distances[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    return near
+
+
+def _nearest_dense(search, queries, k, n_jobs):
+    """Return distances and indices (n, k) of the nearest points.
+
+    Trees are searched by ``n_jobs`` threads, and all distances by threads of OpenMP.
+    """
+    n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
+    if search.algorithm == "kd_tree" and n_jobs > 1:
+        find, step = (
+            partial(search.kneighbors, n_neighbors=k),
+            -(-len(queries) // n_jobs),
+        )
+        task = "search for neighbours"
+        return map_blocks(find, queries, step=max(1, step), task=task, n_jobs=n_jobs)
+    options = {"assume_finite": True, "skip_parameter_validation": True}
+    with config_context(**options), search_threads(len(queries)):
+        return search.kneighbors(queries, k)
+
+
+def _nearest_sparse(search, queries, k):
+    """Return distances and indices (n, k) of the nearest sparse points.
+
+    The compiled search of scikit-learn compares all pairs of cells of two points.
+    Sparse products are faster. Their results are dense, in blocks of 8 MiB.
+    """
+    options = {"assume_finite": True, "skip_parameter_validation": True}
+    options |= {"enable_cython_pairwise_dist": False, "working_memory": 8}
+    with config_context(**options):
+        return search.kneighbors(queries, k)
+
+
+def _nearest_on_device(points, queries, k):
+    """Return distances and indices (n, k) of the nearest points, on the host.
+
+    The searches of scikit-learn do not support arrays on devices.
+    """
+    every, near = like(np.arange(points.shape[0]), queries), []
+    squares = row_dots(points, points)
+    xp, at_once = namespace(queries), BLOCK_CELLS * DEVICE_BLOCKS // points.shape[0]
+    for block in slices(queries.shape[0], max(1, at_once)):
+        away, indices = squares - 2 * (queries[block, :] @ points.T), []
+        for _ in range(k):
+            nearest = xp.argmin(away, axis=1)
+            away = xp.where(every == nearest[:, None], np.inf, away)
+            indices.append(to_host(nearest))
+        near.append(np.column_stack(indices))
+    near = np.concatenate(near)
+    # Squared norms of long points lose digits, so that the distances of the found
+    # points are computed again.
+    each = np.repeat(np.arange(len(near)), k)
+    away = take(points, near.reshape(-1)) - take(queries, each)
+    distances = np.sqrt(to_host(row_dots(away, away))).reshape(near.shape)
+    order = np.lexsort((near, distances), axis=1)
+    found = distances, near
+    return tuple(np.take_along_axis(values, order, axis=1) for values in found)
+
+
+def _with_some_column(points):
+    """Add a constant column to points without columns (codes of one cell)."""
+    return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
+
+
+METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 class TrainingRows:
@@ -176,7 +315,7 @@ class TrainingRows:
     encoded : Encoded
         Result of the codec for the rows.
     metric : {"kl", "euclidean"}
-        Distance between codes, a key of :data:`METRICS`.
+        Distance between codes.
     labels : ndarray of int of shape (n, n_categorical), default=None
         Category codes of the rows, which contribute to the distances.
     """
@@ -195,24 +334,21 @@ class TrainingRows:
         return self.codec.codes(self.coordinates)
 
     @cached_property
-    def _metric(self):
-        return METRICS[self.metric](self.codec, self.coordinates, self.masses)
-
-    @cached_property
     def _search(self):
-        return PointSearch(self._metric.points, self.labels)
+        if self.metric == "euclidean":
+            return EuclideanSearch(self.codes, self.labels)
+        return KLSearch(self.codec, self.coordinates, self.masses, self.labels)
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
-        """Find the k rows (n, k) nearest to each code; see :class:`PointSearch`."""
-        queries = self._metric.queries(codes)
-        return self._search.nearest(queries, k, among, like, n_jobs)
+        """Find the k rows (n, k) nearest to codes; see :class:`EuclideanSearch`."""
+        return self._search.nearest(codes, k, among, like, n_jobs)
 
     def distances(self, codes, neighbors, n_jobs=None):
         """Compute KL(w, w_i) in nats or Euclidean distances of codes to rows (n, k)."""
         step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
         return map_blocks(
-            self._metric.distances,
+            self._search.distances,
             codes,
             neighbors,
             step=step,
@@ -252,197 +388,6 @@ class TrainingRows:
             return 1 * self.rows
         neighbors = np.arange(self.codes.shape[0])[:, None]
         return self.decode(self.codes, neighbors, "")
-
-
-class PointSearch:
-    """Search for the points nearest to queries.
-
-    Parameters
-    ----------
-    points : ndarray of shape (m, d)
-        Points.
-    labels : ndarray of int of shape (m, c), default=None
-        Category codes of the points.
-    deviation : float, default=None
-        Distance between two different categories. None uses the typical deviation of
-        the points.
-    """
-
-    def __init__(self, points, labels=None, deviation=None):
-        if labels is not None and deviation is None:
-            deviation = typical_deviation(points)
-        self._indicators = None if labels is None else Indicators(labels, deviation)
-        if labels is None:
-            self._points = _with_some_column(points)
-        else:
-            self._points = np.hstack([points, self._indicators.points])
-
-    @cached_property
-    def _search(self):
-        return _new_search(self._points)
-
-    @one_blas_thread()
-    def nearest(self, queries, k, among=None, like=None, n_jobs=None):
-        """Find the indices (n, k) of the points nearest to queries.
-
-        The neighbours of a query are in ascending order of distance, and neighbours at
-        the same distance are in ascending order of their indices. If more points than
-        needed are at the distance of the last neighbour, the choice between these
-        points is arbitrary: the lowest indices would make a few points the neighbours
-        of all queries. The choice depends on the queries and the points, but not on
-        the number of threads, on ``n_jobs`` or on the process.
-
-        ``among`` restricts the search to some points. Queries have the categories of
-        the points ``like``. If ``like`` is None, queries have no categories and are
-        equally far from all categories.
-        """
-        if self._indicators is None:
-            queries = _with_some_column(queries)
-        else:
-            of_labels = self._indicators.queries(len(queries), like)
-            queries = np.hstack([queries, of_labels])
-        if among is None:
-            return _kneighbors(self._search, queries, k, n_jobs)
-        search = _new_search(take(self._points, among))
-        return among[_kneighbors(search, queries, k, n_jobs)]
-
-
-def _new_search(points):
-    """Return a search of scikit-learn, a sparse search or a search on a device."""
-    if is_foreign(points):
-        return DeviceSearch(points)
-    if issparse(points):
-        return SparseSearch(points)
-    # As NearestNeighbors chooses, which takes a millisecond for checks of its input.
-    if points.shape[1] > 15 or len(points) < 12:
-        return BruteSearch(points)
-    return KDTree(points)
-
-
-class BruteSearch:
-    """Nearest points by all distances, as brute-force search in scikit-learn."""
-
-    def __init__(self, points):
-        self._points = np.ascontiguousarray(points)
-
-    def kneighbors(self, queries, k):
-        """Distances and numbers (n, k) of the nearest points."""
-        queries = np.ascontiguousarray(queries, self._points.dtype)
-        pair = queries, self._points, k, "euclidean"
-        return ArgKmin.compute(*pair, return_distance=True)
-
-
-class DeviceSearch:
-    """Brute-force search for nearest points on the device of the points.
-
-    The method :meth:`kneighbors` has the meaning of the method of
-    :class:`~sklearn.neighbors.NearestNeighbors`.
-    """
-
-    def __init__(self, points):
-        self._points, self._squares = points, row_dots(points, points)
-
-    def kneighbors(self, queries, k):
-        """Return distances and indices (n, k) of the nearest points on the host."""
-        m, queries = self._points.shape[0], cast(queries, self._points.dtype)
-        at_once = max(1, BLOCK_CELLS * DEVICE_BLOCKS // m)
-        near = [self._near(queries[q, :], k) for q in slices(queries.shape[0], at_once)]
-        near = np.concatenate(near)
-        # Squared norms of long points lose digits, so that the distances of the found
-        # points are computed again.
-        each = np.repeat(np.arange(len(near)), k)
-        away = take(self._points, near.reshape(-1)) - take(queries, each)
-        distances = np.sqrt(to_host(row_dots(away, away))).reshape(near.shape)
-        order = np.lexsort((near, distances), axis=1)
-        found = distances, near
-        return tuple(np.take_along_axis(each, order, axis=1) for each in found)
-
-    def _near(self, queries, k):
-        xp, indices = namespace(queries), []
-        distances = self._squares - 2 * (queries @ self._points.T)
-        every = like(np.arange(distances.shape[1]), queries)
-        for _ in range(k):
-            nearest = xp.argmin(distances, axis=1)
-            distances = xp.where(every == nearest[:, None], np.inf, distances)
-            indices.append(to_host(nearest))
-        return np.column_stack(indices)
-
-
-class SparseSearch:
-    """Search for nearest sparse points by products of non-zero cells.
-
-    For sparse arrays, the search of scikit-learn is slower, because it compares all
-    pairs of cells of two points.
-    """
-
-    def __init__(self, points):
-        self._across, self._squares = points.T.tocsr(), _squares(points)
-
-    def kneighbors(self, queries, k):
-        """Return squared distances and indices (n, k) of the nearest points.
-
-        Points at the same distance are in ascending order of their indices.
-        """
-        at_once = max(1, 8 * BLOCK_CELLS // len(self._squares))
-        found = [self._near(queries[q], k) for q in slices(queries.shape[0], at_once)]
-        return tuple(map(np.concatenate, zip(*found, strict=True)))
-
-    def _near(self, queries, k):
-        away = (queries @ self._across).toarray()
-        away *= -2
-        away += self._squares
-        away += _squares(queries)[:, None]
-        kth = np.partition(away, k - 1, axis=1)[:, [k - 1]]
-        # Points at the distance of the k-th neighbour are sorted by index.
-        row, point = np.nonzero(away <= kth)
-        distance = away[row, point]
-        order = np.lexsort((point, distance, row))
-        first = np.searchsorted(row, np.arange(len(away)))
-        nearest = order[first[:, None] + np.arange(k)]
-        return distance[nearest], point[nearest]
-
-
-def _squares(points):
-    return points.multiply(points).sum(axis=1)
-
-
-def _kneighbors(search, queries, k, n_jobs):
-    """Find the indices (n, k) of the points nearest to queries, in ascending order.
-
-    Points at the same distance are sorted by index, because a search returns them in an
-    order that depends on the number of queries.
-    """
-    distances, near = _search_by(search, queries, k, n_jobs)
-    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    if len(tied):
-        order = np.lexsort((near[tied], distances[tied]), axis=1)
-        near[tied] = np.take_along_axis(near[tied], order, axis=1)
-    return near
-
-
-def _search_by(search, queries, k, n_jobs):
-    """Find the nearest points by a tree, or as ``search.kneighbors`` does."""
-    if not isinstance(search, KDTree):
-        # Arrays made here need no check.
-        options = {"assume_finite": True, "skip_parameter_validation": True}
-        with config_context(**options), search_threads(queries.shape[0]):
-            return search.kneighbors(queries, k)
-    n_jobs = effective_n_jobs(n_jobs) if shares_memory() else 1
-    if n_jobs == 1:
-        return search.query(queries, k)
-    step = max(1, -(-len(queries) // n_jobs))
-    return map_blocks(
-        partial(search.query, k=k),
-        queries,
-        step=step,
-        task="search for neighbours",
-        n_jobs=n_jobs,
-    )
-
-
-def _with_some_column(points):
-    """Add a constant column to points without columns (codes of one cell)."""
-    return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
 
 
 def _kl_of_energies(measure, energy):

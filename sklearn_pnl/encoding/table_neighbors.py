@@ -9,12 +9,13 @@ default of ``k_neighbors``.
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._utils.arrays import dense
 from .._utils.blocks import observed_bounds
 from ..frames.categories import typical_deviation
 from .k_neighbors import default_k_neighbors
-from .neighbors import PointSearch
+from .neighbors import EuclideanSearch
 
 # Columns up to which their local spread is computed, and levels are kept apart. Both
 # need dense rows, and were measured on tables with fewer columns.
@@ -31,7 +32,7 @@ class RowSearch:
 
     Parameters
     ----------
-    rows : ndarray of shape (m, D)
+    rows : ndarray or sparse array of shape (m, D)
         A number in every cell.
     labels : ndarray of int of shape (m, c) or None
         Category codes. A category that differs counts as much as the typical deviation
@@ -42,15 +43,23 @@ class RowSearch:
 
     def __init__(self, rows, labels=None, binary=None):
         self.rows, self.labels, self._cells = rows, labels, rows
+        if issparse(rows):
+            # One number for each row, the same only in copies.
+            random = np.random.RandomState(0).standard_normal(rows.shape[1])
+            self.rows = (rows @ random)[:, None]
         self._binary = np.zeros(rows.shape[1], bool) if binary is None else binary
 
     @cached_property
     def _points(self):
-        return self.rows * self._factors
+        if not issparse(self._cells):
+            return self._cells * self._factors
+        points = self._cells.copy()
+        points.data = points.data * self._factors[points.indices]
+        return points
 
     @cached_property
     def _search(self):
-        return PointSearch(self._points, self.labels, self._deviation)
+        return EuclideanSearch(self._points, self.labels, self._deviation)
 
     @cached_property
     def _scales(self):
@@ -87,22 +96,6 @@ class RowSearch:
         return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
 
 
-class SparseRowSearch(RowSearch):
-    """Variant of :class:`RowSearch` for sparse rows (m, D)."""
-
-    def __init__(self, cells, binary):
-        # One number for each row, the same only in copies.
-        random = np.random.RandomState(0).standard_normal(cells.shape[1])
-        super().__init__((cells @ random)[:, None], None, binary)
-        self._cells = cells
-
-    @cached_property
-    def _points(self):
-        points = self._cells.copy()
-        points.data = points.data * self._factors[points.indices]
-        return points
-
-
 def _local_spread(points):
     """Compute the mean absolute difference (D,) of near points, the least being 1.
 
@@ -110,7 +103,7 @@ def _local_spread(points):
     """
     first = points[:256]
     k = min(default_k_neighbors(len(points)), len(points) - 1)
-    near = PointSearch(points).nearest(first, k + 1)[:, 1:]
+    near = EuclideanSearch(points).nearest(first, k + 1)[:, 1:]
     spread = np.zeros(points.shape[1])
     for column in near.T:
         spread += np.abs(first - points[column]).mean(axis=0) / k

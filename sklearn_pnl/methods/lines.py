@@ -32,7 +32,7 @@ from .._utils.arrays import dense, slices
 from .._utils.validation import NOT_NEGATIVE, TWO_OR_MORE
 from ..columns.repair import Batch
 from ..encoding.k_neighbors import clip_neighbors, default_k_neighbors
-from ..encoding.table_neighbors import RowSearch, SparseRowSearch
+from ..encoding.table_neighbors import RowSearch
 from .parents import choose_donors, choose_parents
 from .source import Source
 
@@ -138,12 +138,11 @@ class Lines(BaseEstimator):
         source : LineSource
         """
         rows, binary = mixable.rows, mixable.binary
-        if issparse(rows) and mixable.is_large:
-            search = SparseRowSearch(rows, binary)
-        else:
+        if not mixable.is_large:
             # The searches of dense and sparse rows differ by rounding, which can
             # decide ties.
-            search = RowSearch(dense(rows), mixable.labels, binary)
+            rows = dense(rows)
+        search = RowSearch(rows, mixable.labels, binary)
         return LineSource(mixable, search, n_neighbors, self)
 
 

@@ -7,11 +7,13 @@ import pytest
 from _oracles import random_poset, tensor_leq
 from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.encoding.codec import Codec
-from sklearn_pnl.encoding.neighbors import TrainingRows
+from sklearn_pnl.encoding.neighbors import EuclideanSearch, TrainingRows
 from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
 
 SEEDS = [0, 1, 2]
@@ -106,6 +108,43 @@ def codec_of(poset, order, with_mass, local_manifold=None, **params):
     numerics = ManyBodyProjector(with_mass=with_mass, **params)
     base = None if order is None else order_mask(poset, order)
     return Codec(poset, base, numerics, local_manifold)
+
+
+# --- Euclidean neighbours -------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.float32, csr_array])
+@pytest.mark.parametrize("n, d", [(8, 5), (300, 5), (300, 40), (3000, 40)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nearest_points_agree_with_all_distances(seed, n, d, make):
+    rng = np.random.default_rng(seed)
+    # Multiples of 1/8 are exact, also in single precision, and have many ties.
+    points = rng.integers(-8, 8, (n, d)) / 8 * (rng.uniform(size=(n, d)) < 0.4)
+    queries = points[: n // 3] + rng.integers(0, 2, (n // 3, d)) / 8
+    squares = ((queries[:, None] - points) ** 2).sum(axis=2)
+    found = EuclideanSearch(make(points)).nearest(make(queries), 5)
+    ours = np.take_along_axis(squares, found, axis=1)
+    assert_array_equal(ours, np.sort(squares, axis=1)[:, :5])
+    # Neighbours at the same distance are sorted by index.
+    assert (np.diff(found, axis=1)[np.diff(ours, axis=1) == 0] > 0).all()
+    # Blocks of queries do not change the choice among equally near points.
+    with config_context(working_memory=1):
+        again = EuclideanSearch(make(points)).nearest(make(queries[:7]), 5)
+    assert_array_equal(again, found[:7])
+
+
+@pytest.mark.parametrize("n, d", [(60, 3), (60, 30)])
+def test_categories_add_to_squared_distances(n, d):
+    rng = np.random.default_rng(0)
+    points, labels = rng.normal(size=(n, d)), rng.integers(0, 3, (n, 2))
+    differs = (labels[:, None] != labels).sum(axis=2)
+    squares = ((points[:, None] - points) ** 2).sum(axis=2) + 0.7**2 * differs
+    search = EuclideanSearch(points, labels, deviation=0.7)
+    found = search.nearest(points, 6, like=np.arange(n))
+    assert_array_equal(found, np.argsort(squares, axis=1)[:, :6])
+    some = np.arange(0, n, 2)
+    found = search.nearest(points, 6, among=some, like=np.arange(n))
+    assert_array_equal(found, some[np.argsort(squares[:, some], axis=1)[:, :6]])
 
 
 # --- near codes -----------------------------------------------------------------
