@@ -3,6 +3,10 @@
 All relations are found once, in the rows of all classes:
 
 - ``find_blocks`` finds which binary columns are copied together from one parent.
+- ``find_implied_values`` finds values of numeric columns that a category or a binary
+  column implies, so that they are copied together from one parent.
+- ``find_implied_values`` finds values of numeric columns that a category or a binary
+  column implies, and that are copied from the same parent.
 - ``find_levels`` finds which categories and binary columns decide a numeric column, so
   that rows of different levels are not mixed.
 """
@@ -170,7 +174,7 @@ def _following_flags(key, high, low, columns):
     return columns
 
 
-# --- levels that are kept apart -------------------------------------------------------
+# --- values that categories and binary columns imply ----------------------------------
 
 
 class Key(NamedTuple):
@@ -184,6 +188,74 @@ class Key(NamedTuple):
         if self.is_category:
             return labels[:, self.column].astype(np.float64)
         return dense(rows[:, [self.column]])[:, 0]
+
+
+def find_implied_values(rows, labels, columns, order):
+    """Find the values of numeric columns that categories and binary columns imply.
+
+    A level of a category or a binary column implies a value if all rows of the level
+    have the value, and chance is excluded. Examples are a wage of 0 for people without
+    work, and the imputed value of cells with an indicator.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        Rows of all classes; missing cells are NaN.
+    labels : ndarray of int of shape (n, c) or None
+        Category codes.
+    columns : ColumnValues
+    order : ndarray of int of shape (n,)
+        A random order of the rows.
+
+    Returns
+    -------
+    implied : dict of int to list
+        The implied values of each column in ascending order.
+    """
+    numeric = np.flatnonzero(~columns.binary & (columns.least < columns.most))
+    if len(columns.binary) > MOST_COLUMNS or not len(numeric):
+        return {}
+    keys = [] if labels is None else list(labels.T)
+    for j in np.flatnonzero(columns.binary):
+        keys += [np.where(np.isnan(rows[:, j]), 2, rows[:, j] == columns.most[j])]
+    expected = _least_expected(len(columns.binary))
+    implied, others = {}, {}
+    for key in keys:
+        for column, value, members in _constants(rows, key, numeric, order, expected):
+            known = implied.setdefault(column, [])
+            if value in known:
+                continue
+            if (column, value) not in others:
+                x = rows[:, column]
+                others[column, value] = 1 - np.mean(x[~np.isnan(x)] == value)
+            x = rows[members, column]
+            is_likely = len(members) * others[column, value] >= expected
+            if is_likely and (np.isnan(x) | (x == value)).all():
+                known.append(value)
+    return {column: sorted(values) for column, values in implied.items() if values}
+
+
+def _constants(rows, key, columns, order, size):
+    """Yield columns that are constant in a few rows of a level of a key (n,).
+
+    Levels with fewer rows than ``size`` are left out. The rows (m,) of the level follow
+    the column and the value.
+    """
+    # Small integers are sorted in linear time.
+    key = key.astype(np.min_scalar_type(key.max()))[order]
+    members = np.argsort(key, kind="stable")
+    n_rows = np.bincount(key)
+    starts = np.cumsum(n_rows) - n_rows
+    starts, n_rows = starts[n_rows >= size], n_rows[n_rows >= size]
+    few = order[members[starts[:, None] + np.arange(int(size))]]
+    cells = rows[few[:, :, None], columns]
+    least, most = np.fmin.reduce(cells, axis=1), np.fmax.reduce(cells, axis=1)
+    for level, c in zip(*np.nonzero(least == most), strict=True):
+        here = slice(starts[level], starts[level] + n_rows[level])
+        yield int(columns[c]), float(least[level, c]), order[members[here]]
+
+
+# --- levels that are kept apart -------------------------------------------------------
 
 
 class SeparateRanges(NamedTuple):

@@ -1,8 +1,9 @@
 """Decide which training rows may be mixed, and which cells are copied from a parent.
 
 ``find_mixable`` is called once per fit. Rows are mixed with rows of the same group,
-with the same missing cells, and on the same side of all thresholds. Missing cells and
-atoms are not mixed: new rows copy them from a parent, the donor.
+with the same missing cells, and on the same side of all thresholds. Missing cells,
+atoms and values that a category implies are not mixed: new rows copy them from a
+parent, the donor.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class MixableRows:
     strata : list of (ndarray of int, ndarray of int) or None
         Pairs of rows and their possible neighbours; None for all rows.
     absent : ndarray of bool of shape (m, D) or None
-        Cells that are not mixed: missing cells, and atoms of the value support.
+        Cells that are not mixed: missing cells, atoms and implied values.
     alike : ndarray of int of shape (m,) or None
         Only a parent with the number of the base row may be a donor.
     single : ndarray of bool of shape (D,) or None
@@ -93,7 +94,7 @@ def find_mixable(rows, table, relations, k, groups=None, copies_atoms=True):
     groups : ndarray of int of shape (m,), default=None
         Groups of rows that are not mixed with each other.
     copies_atoms : bool, default=True
-        Whether atoms are copied from a parent.
+        Whether atoms and implied values are copied from a parent.
 
     Returns
     -------

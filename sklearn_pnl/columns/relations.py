@@ -7,7 +7,7 @@ returns the equalities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -24,7 +24,13 @@ from .._utils.validation import check_ranges
 from ..frames import TableReader, read_table
 from .column_values import ColumnValues
 from .constraints import ALMOST, TOL, LinearConstraints, read_constraints
-from .discrete import SeparateLevels, find_blocks, find_levels, move_to_donor
+from .discrete import (
+    SeparateLevels,
+    find_blocks,
+    find_implied_values,
+    find_levels,
+    move_to_donor,
+)
 from .equalities import echelon_of, has_range, search_equalities
 from .value_support import find_resolution, find_value_support
 
@@ -59,6 +65,8 @@ class ColumnRelations:
         discrete, with the coefficients (D,) of these functions.
     levels : SeparateLevels
         Categories and binary columns whose levels are not mixed.
+    implied : dict of int to list
+        Values of numeric columns that a category or a binary column implies.
     """
 
     columns: ColumnValues
@@ -70,6 +78,7 @@ class ColumnRelations:
     in_equality: NDArray
     near: Any = ()
     levels: Any = SeparateLevels([], [])
+    implied: Any = field(default_factory=dict)
 
     @classmethod
     def plain(cls, table, rows, steps, equalities, low, high):
@@ -153,16 +162,25 @@ class ColumnRelations:
         dependent = self.equalities.coefficients[self.is_dependent]
         return ~(columns | dependent.any(axis=0))
 
+    @cached_property
+    def copied_values(self):
+        """Values by column that new rows copy from the donor: atoms, implied values."""
+        atoms, copied = self.columns.atoms, {}
+        for column in np.flatnonzero(self.copies_atoms).tolist():
+            values = {*atoms.get(column, ()), *self.implied.get(column, ())}
+            if values:
+                copied[column] = np.sort([*values])
+        return copied
+
     def absent_cells(self, rows, missing):
-        """Return the mask (m, D) of missing cells and copied atoms, or None.
+        """Return the mask (m, D) of missing cells and copied values, or None.
 
         ``missing`` (m, D) is the mask of missing cells, or None.
         """
         absent = None if missing is None else missing.copy()
-        for column, values in self.columns.atoms.items():
-            if self.copies_atoms[column]:
-                absent = np.zeros(rows.shape, bool) if absent is None else absent
-                absent[:, column] |= np.isin(rows[:, column], values)
+        for column, values in self.copied_values.items():
+            absent = np.zeros(rows.shape, bool) if absent is None else absent
+            absent[:, column] |= np.isin(rows[:, column], values)
         return absent if absent is not None and absent.any() else None
 
     @cached_property
@@ -377,13 +395,14 @@ def _with_discrete(relations, rows, labels, order):
     blocks = find_blocks(*flags, equations, order)
     if order is None:
         return replace(relations, blocks=blocks)
+    implied = find_implied_values(rows, labels, columns, order)
+    relations = replace(relations, implied=implied)
     missing = np.isnan(rows) if columns.table.has_missing else None
     absent = relations.absent_cells(rows, missing)
     levels = find_levels(rows, labels, columns, absent, blocks, order)
     keys = [] if labels is None else list(labels.T)
-    for j, atoms in columns.atoms.items():
-        if relations.copies_atoms[j]:
-            keys.append((rows[:, [j]] == atoms) @ np.arange(1, 1 + len(atoms)))
+    for j, values in relations.copied_values.items():
+        keys.append((rows[:, [j]] == values) @ np.arange(1, 1 + len(values)))
     blocks = move_to_donor(blocks, *flags, keys, order)
     return replace(relations, blocks=blocks, levels=levels)
 

@@ -112,7 +112,7 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
 def _numeric_rows(method, table, relations):
     """Return the rows (m, D) of a table; sparse rows without relations stay sparse."""
     if table.sparse_rows is not None and method.copies_atoms:
-        related = relations.has_relations or relations.columns.atoms
+        related = relations.has_relations or relations.copied_values
         if not (related or table.has_missing):
             return table.sparse_rows
     return table.numbers()

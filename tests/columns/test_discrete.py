@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
@@ -127,3 +128,36 @@ def test_chance_links_few_columns(seed):
     least, most = np.zeros(300), np.ones(300)
     found = find_blocks(flags, least, most, np.zeros((0, 300)), np.arange(1000))
     assert len(np.unique(found)) >= 295
+
+
+def implied_by_definition(rows, keys, columns):
+    """Return the implied values of columns of rows (n, D), one level at a time."""
+    implied, least = set(), max(5, 2 * np.log(rows.shape[1]))
+    for key, j in product(keys, columns):
+        for level in np.unique(key[~np.isnan(key)]):
+            x = rows[key == level, j]
+            values = np.unique(x[~np.isnan(x)])
+            if len(values) == 1:
+                others = np.mean(rows[~np.isnan(rows[:, j]), j] != values[0])
+                if len(x) * others >= least:
+                    implied.add((j, values[0]))
+    return implied
+
+
+@pytest.mark.parametrize("n", [40, 400])
+@pytest.mark.parametrize("missing", [0, 0.1])
+@pytest.mark.parametrize("seed", range(5))
+def test_implied_values_equal_their_definition(seed, missing, n):
+    rng = np.random.default_rng(seed)
+    kind, flag = rng.integers(0, 6, n), rng.integers(0, 2, n)
+    zeros = np.where(rng.random(n) < 0.9, 0, rng.normal(size=n))
+    amount = np.where(np.isin(kind, [1, 4]), 3 * kind, rng.gamma(2, size=n))
+    rows = np.column_stack([zeros, amount, flag * rng.poisson(3, n), flag]).astype(
+        float
+    )
+    rows[:, :3][rng.random((n, 3)) < missing] = np.nan
+    frame = pd.DataFrame(rows).rename(columns=str).assign(kind=kind.astype(str))
+    found = find_relations(read_table(TableReader(), frame, missing=True), None)
+    pairs = {(j, value) for j, values in found.implied.items() for value in values}
+    assert pairs == implied_by_definition(rows, [kind.astype(float), flag], [0, 1, 2])
+    assert n < 400 or pairs == {(1, 3), (1, 12), (2, 0)}

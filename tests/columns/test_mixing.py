@@ -69,7 +69,7 @@ def test_rare_levels_are_mixed_with_all_rows():
     rng = np.random.default_rng(0)
     level = np.repeat([0, 1, 2], [30, 30, 1])
     frame = pd.DataFrame(rng.normal(size=(61, 3)), columns=list("abc"))
-    frame["wheels"] = 10.0 * level
+    frame["length"] = 10.0 * level + rng.normal(size=61)
     for names, sizes in (
         (level, [(30, 30), (30, 30), (1, 61)]),
         (rng.permutation(level), None),
@@ -190,17 +190,41 @@ def test_binary_columns_follow_the_categories(seed, value_support):
     assert_array_equal(free.blocks == 0, [name != "free" for name in names])
 
 
+@pytest.mark.parametrize("value_support", [None, "auto"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_indicators_of_imputed_cells_follow_the_imputed_value(seed):
+def test_indicators_of_imputed_cells_follow_the_imputed_value(seed, value_support):
     rng = np.random.default_rng(seed)
     raw = rng.normal(size=(1000, 5))
     lacks = rng.random(raw.shape) < 0.15
     means = np.nanmean(np.where(lacks, np.nan, raw), axis=0)
     X = pd.DataFrame(np.where(lacks, means, raw), columns=list("abcde"))
     X = X.join(pd.DataFrame(lacks, columns=[f"lacks_{name}" for name in X]))
-    new = balanced(X, rng.random(1000) < 0.1, "auto").to_numpy(float)
+    new = balanced(X, rng.random(1000) < 0.1, value_support).to_numpy(float)
     assert ((new[:, 5:] == 1) == (new[:, :5] == means)).all()
     assert abs(new[:, 5:].mean() - 0.15) < 0.05
+
+
+@pytest.mark.parametrize("n_minority", [10, 100])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_values_that_a_level_implies_are_copied_with_the_level(seed, n_minority):
+    rng = np.random.default_rng(seed)
+    n = 600
+    works, grade = rng.random(n) < 0.6, rng.integers(0, 5, n)
+    X = pd.DataFrame({"works": works, "hours": works * rng.gamma(4, 8, n)})
+    X["grade"] = np.array(list("abcde"))[grade]
+    X["points"] = np.array([10.0, 7, 4, 2, 0])[grade]
+    X["lodging"] = rng.choice(["home", "flat", "none"], n)
+    X["rent"] = np.where(X["lodging"] == "none", 0, rng.gamma(4, 200, n).round())
+    X[["u", "v"]] = rng.normal(size=(n, 2))
+    new = balanced(X, np.arange(n) < n_minority, None, seed)
+    assert (new["works"] == (new["hours"] > 0)).all()
+    known = dict(zip(X["grade"], X["points"], strict=True))
+    assert (new["points"] == new["grade"].map(known)).all()
+    assert (new["rent"][new["lodging"] == "none"] == 0).all()
+    # Other values are mixed.
+    assert new["hours"].nunique() > n_minority
+    relations = PNLAugmenter(value_support=None).fit(X)._relations
+    assert relations.implied == {1: [0], 2: [0, 2, 4, 7, 10], 3: [0]}
 
 
 @pytest.mark.parametrize("dtype", [int, float, bool])
