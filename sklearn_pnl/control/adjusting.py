@@ -23,7 +23,7 @@ from .feasible_set import FeasibleSet
 from .infeasible_requests import explain_infeasible
 from .projection import project_rows
 from .sum_projection import project_to_totals
-from .totals import Totals
+from .totals import Totals, as_totals, columns_shown
 
 
 @validate_params(
@@ -123,7 +123,8 @@ def adjust(
     for constraint in constraints if is_list else [constraints]:
         for name, bound in getattr(constraint, "labelled", {}).items():
             check_order(bound, X, name)
-    table = read_table(TableReader(), X)
+    gaps = "ManyBodyImputer preserves linear equalities between columns."
+    table = read_table(TableReader(), X, missing=gaps)
     numbers = np.array(table.numbers(), dtype=np.float64)
     feasible = _feasible_set(table, numbers, constraints, equalities, extrapolation)
     if totals is None:
@@ -131,12 +132,16 @@ def adjust(
         if infeasible.any():
             raise explain_infeasible(rows, infeasible, feasible)
     else:
+        totals = as_totals(totals, table.names, table.row_shape)
+        for total in totals:
+            if total.by_level:
+                raise ValueError(
+                    f"totals contains counts of {columns_shown(total, table.names)}, "
+                    "but adjust only changes numbers. Request the sum of a numeric "
+                    "column, for example of a column of 0 and 1, or use calibrate to "
+                    "satisfy counts by weights."
+                )
         requested = Totals.read(totals, len(numbers), table, numbers)
-        if requested.counted:
-            raise ValueError(
-                f"totals contains counts of {requested.counted[0]}, but adjust cannot "
-                "change categories. Use calibrate to satisfy counts by weights."
-            )
         sums = requested.sums_of(numbers)
         rows = project_to_totals(numbers, sums, feasible, offset=offset)
     moved = table.like(rows.copy(), np.arange(len(rows)))

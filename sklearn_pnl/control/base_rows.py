@@ -21,7 +21,8 @@ from .weights import effective_size, nearest_weights
 # Distinct values among which the base row of a new row is drawn: several times the
 # twenty rows that the kernel needs.
 N_NEAR = 128
-
+# Largest distance of a value, in standard deviations.
+_FARTHEST = 1e100
 
 # New rows whose base rows are drawn at once.
 _AT_ONCE = 2**12
@@ -67,7 +68,8 @@ def in_spreads(values, *bounds):
     values = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)
     spread = values.std(axis=0)
     spread[spread == 0] = 1.0
-    return tuple(x / spread for x in (values, *bounds))
+    # Squares of larger distances would overflow.
+    return tuple(np.clip(x / spread, -_FARTHEST, _FARTHEST) for x in (values, *bounds))
 
 
 def gaps_of(values, lower, upper):

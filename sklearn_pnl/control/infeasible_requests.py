@@ -50,13 +50,8 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
         if conflict and conflict.nearest:
             break
     else:
-        missed = np.nan_to_num(np.abs(system.residual(row[None]))[0], nan=np.inf)
-        k = int(np.argmax(missed / system.scale))
         return Infeasibility(
-            f"{problem}the best row that was found misses {system.descriptions[k]} by "
-            f"{missed[k]:.3g}. Leave out this constraint, or allow an "
-            f"interval.{advice}",
-            number,
+            f"{problem}{_best_of(row, system, feasible)}{advice}", number
         )
     k, others, n_data = conflict.k, conflict.others, len(feasible.relations.equalities)
     is_above = conflict.nearest == [conflict.above]
@@ -79,6 +74,27 @@ def explain_infeasible(rows, infeasible, feasible, numbers=None, advice=""):
         f"but {reached}: a miss of at least "
         f"{np.abs(system.missing(found)[k]):.6g}. {remedy}.{advice}",
         number,
+    )
+
+
+def _best_of(row, system, feasible):
+    """Explain which constraint or binary column the best row violates."""
+    columns = feasible.columns
+    low, high = columns.low, columns.high
+    flags = columns.binary & (low < high) & ~np.isnan(row)
+    between = np.flatnonzero(flags & (row != low) & (row != high))
+    if len(between):
+        j = between[0]
+        return (
+            f"{system.feature_names[j]} would have to be {row[j]:.6g}, but it has only "
+            f"the values {low[j]:.10g} and {high[j]:.10g}, and no training row "
+            "satisfies the constraints. Leave out a constraint, or allow an interval."
+        )
+    missed = np.nan_to_num(np.abs(system.residual(row[None]))[0], nan=np.inf)
+    k = int(np.argmax(missed / system.scale))
+    return (
+        f"the best row that was found misses {system.descriptions[k]} by "
+        f"{missed[k]:.3g}. Leave out this constraint, or allow an interval."
     )
 
 

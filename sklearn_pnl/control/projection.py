@@ -5,11 +5,13 @@ onto linear constraints and bounds, and ``round_rows`` rounds the projected rows
 they remain feasible.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ..columns.constraints import EPS
+from ..columns.constraints import EPS, TOL
 from ..columns.rounding import (
     multiples,
     on_steps,
@@ -303,8 +305,10 @@ def _by_programme(start, weights, system, low, high):
     i = np.flatnonzero(feasible)
     if not len(i):
         return rows
-    part = system.take_rows(i)
-    found = project_jointly(start[i], weights[i], part, low[i], high[i])
+    part, room = system.take_rows(i), 0.5 * TOL * system.scale
+    # Rounding can make a row at the edge of the feasible set infeasible.
+    wide = replace(part, lower=part.lower - room, upper=part.upper + room)
+    found = project_jointly(start[i], weights[i], wide, low[i], high[i])
     missed = part.violations(found.value, inside=False)
     if missed.any():
         raise RuntimeError(

@@ -30,6 +30,8 @@ from .quadratic import Solution, project_jointly
 # Largest number of cells of an integer programme. In larger sets, the programme changes
 # a part of the rows.
 _MOST_CELLS = 20_000
+# Share of the tolerances by which a request may be infeasible.
+_PERMITTED = 0.5
 
 
 class Sums(LinearConstraints):
@@ -91,6 +93,9 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
         if found.is_solved:
             break
     else:
+        # Rounding can make a request at the edge of the feasible set infeasible.
+        found = problem.widened().nearest()
+    if not found.is_solved:
         raise explain_infeasible_totals(problem, found)
     moved = problem.rounded(problem.in_order(found.value))
     if not problem.has_sums(moved, exact=True):
@@ -169,7 +174,7 @@ class TotalsProblem:
 
     def nearest(self):
         """Project the start onto the sums and constraints."""
-        if self.is_feasible(self.start):
+        if self.is_feasible(self.start, exact=True):
             return Solution(self.start, "solved")
         found = project_jointly(
             self.start, self.weights, self.system, self.low, self.high, self.sums
@@ -177,6 +182,22 @@ class TotalsProblem:
         if found.is_solved and not self.is_feasible(found.value):
             return Solution(found.value, "failed", "the solution violates a constraint")
         return found
+
+    @property
+    def rooms(self):
+        """Permitted violations of the constraints (k,) and of the sums (s,)."""
+        sums = self.sums
+        finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))
+        terms = np.maximum.reduce([sums.scale, *finite])
+        return _PERMITTED * TOL * self.system.scale, _PERMITTED * self.tol * terms
+
+    def widened(self):
+        """Return the problem with intervals that include the permitted violations."""
+        system, sums = (
+            replace(part, lower=part.lower - room, upper=part.upper + room)
+            for part, room in zip((self.system, self.sums), self.rooms, strict=True)
+        )
+        return replace(self, system=system, sums=sums)
 
     def holding(self, rows, columns):
         """Return the problem, with a mask (D,) of columns that hold values of rows."""
@@ -384,13 +405,12 @@ class TotalsProblem:
             kron(csr_array(np.ones((1, shape[0]))), sums.coefficients),
         ]
         kinds = np.tile(np.arange(len(system)), shape[0])
-        finite = (np.nan_to_num(np.abs(e), posinf=0) for e in (sums.lower, sums.upper))
-        of_sums = np.maximum.reduce([sums.sizes(self.start), *finite])
+        of_rows, of_sums = self.rooms
         return Program(
             vstack(a, "csr"),
             np.r_[lower.ravel(), sums.lower],
             np.r_[upper.ravel(), sums.upper],
             *(x.ravel() for x in (low, high, base, unit, is_integer)),
             kinds=np.r_[kinds, len(system) + np.arange(len(sums))],
-            room=np.r_[(TOL * sizes * system.scale).ravel(), self.tol * of_sums],
+            room=np.r_[(sizes * of_rows).ravel(), of_sums],
         )

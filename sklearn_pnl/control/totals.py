@@ -526,6 +526,7 @@ class Totals:
                     "rows can have new values. Add the column to categorical_features."
                 )
         a = _coefficients(sums, table)
+        _check_exact(sums, a, table)
         is_mean = np.array([total.mean for total in sums], bool)[:, None]
         bounds = (
             np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
@@ -546,6 +547,42 @@ class Totals:
             self.codes, axis=0, return_index=True, return_inverse=True
         )
         return first, cell.reshape(-1)
+
+    def with_row_values(self, values, requested, label):
+        """Return totals that count the rows with the values requested of each row.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_train, k)
+            Values of discrete sums in the training rows.
+        requested : ndarray of shape (n, k)
+            The values that each new row must have.
+        label : str
+
+        Returns
+        -------
+        totals : Totals
+            Unchanged if no training row has some of the values.
+        codes : tuple of ndarray of int of shape (n_train,) and (n,)
+            Equal codes stand for equal values.
+        """
+        both = np.vstack([values, requested])
+        codes = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        codes = np.split(codes, [len(values)])
+        if not np.isin(codes[1], codes[0]).all():
+            return self, (np.zeros_like(codes[0]), np.zeros_like(codes[1]))
+        levels, place = np.unique(codes[0], return_inverse=True)
+        entries = np.ones(len(place)), (place, np.arange(len(place)))
+        wanted = (codes[1] == levels[:, None]).sum(axis=1)
+        labels = (f"the count of rows with some {label}",) * len(levels)
+        part = LinearConstraints(csr_array(entries), wanted, wanted, (), labels=labels)
+        totals = replace(
+            self,
+            counts=self.counts.stack(part),
+            codes=np.column_stack([self.codes, codes[0]]),
+            counted=[*self.counted, label],
+        )
+        return totals, codes
 
     def sums_of(self, rows):
         """Return the sums; means allow for the missing cells of rows (m, D)."""
@@ -585,6 +622,19 @@ def _coefficients(totals, table):
     """Return the coefficients (k, D) of sums."""
     requested = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
     return read_constraints(requested, table).coefficients
+
+
+def _check_exact(sums, a, table):
+    """Reject sums of integers that float64 rounds."""
+    for total, terms in zip(sums, a, strict=True):
+        bounds = np.array([total.lower, total.upper])
+        largest = np.abs(bounds[np.isfinite(bounds)]).max()
+        if largest > 2**53 and not table.precision[terms != 0].any():
+            raise ValueError(
+                f"{sum_name(total, table.names)} is {largest:.16g}, but float64 rounds "
+                "integers beyond 2 ** 53. Divide the columns by a constant, or "
+                "subtract a constant from each row."
+            )
 
 
 def _integer_counts(columns, total, n):

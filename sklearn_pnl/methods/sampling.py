@@ -603,6 +603,15 @@ def _base_rows(sampler, requested, rng):
         misses = _misses_for_good(sampler, numbers)
         # If no row is left, the projection names the constraint.
         shares[misses & ~misses.all()] = 0.0
+    kinds = np.zeros(len(numbers), int), np.zeros(requested.n, int)
+    if requested.counted and near.base_rows is not None:
+        # Counted rows keep their binary columns, which need the value of each row.
+        part = constraints.select(_is_discrete(sampler) & constraints.is_equality)
+        if len(part):
+            values = part.values_of(numbers)
+            requested, kinds = requested.with_row_values(
+                values, part.lower, " and ".join(part.names)
+            )
     weights = parent_weights(requested, numbers, shares)
     base_rows = choose_base_rows(requested, weights, rng)
     if near.base_rows is None:
@@ -613,11 +622,13 @@ def _base_rows(sampler, requested, rng):
     cells = requested.cells[1]
     cell = cells[base_rows]
     if requested.counted:
-        cell = cell[
-            matched(
-                values[base_rows], *bounds, np.clip(values[near.base_rows], *bounds)
-            )
-        ]
+        points = np.clip(values[near.base_rows], *bounds)
+        for kind in np.unique(kinds[1]):
+            i, j = (np.flatnonzero(x == kind) for x in (kinds[1], kinds[0][base_rows]))
+            own = (bound[i] for bound in bounds)
+            cell[i] = cells[base_rows][
+                j[matched(values[base_rows[j]], *own, points[i])]
+            ]
     ratios = np.divide(weights, shares, out=np.zeros(len(weights)), where=shares > 0)
     for k in np.unique(cell):
         indices, members = np.flatnonzero(cell == k), np.flatnonzero(cells == k)
@@ -635,6 +646,11 @@ def _misses_for_good(sampler, numbers):
     constraints = sampler.feasible.constraints
     if constraints.lower.ndim > 1:
         return np.zeros(len(numbers), bool)
+    return constraints.select(_is_discrete(sampler)).violations(numbers).any(axis=1)
+
+
+def _is_discrete(sampler):
+    """Return the mask (k,) of the constraints on binary columns only."""
     movable = ~sampler.context.relations.discrete
-    is_about = ~(constraints.coefficients[:, movable] != 0).any(axis=1)
-    return constraints.select(is_about).violations(numbers).any(axis=1)
+    coefficients = sampler.feasible.constraints.coefficients
+    return ~(coefficients[:, movable] != 0).any(axis=1)

@@ -475,3 +475,30 @@ def test_integers_with_a_given_price_are_found():
     rows = adjust(X, ColumnConstraint("cost", equal=[20, 12, 21, 24, 17, 22]))
     assert rows["cost"].tolist() == [20, 12, 21, 24, 17, 22]
     assert (rows["cost"] == 3 * rows["a"] + 5 * rows["b"]).all()
+
+
+# --- messages -----------------------------------------------------------------------
+
+
+def test_counts_are_rejected_with_a_remedy_of_adjust():
+    X = stores(0).assign(open=np.arange(60) % 2 == 0)
+    with pytest.raises(ValueError, match="counts of 'open', .* sum of a numeric"):
+        adjust(X, totals={"open": {True: 20}})
+    assert adjust(X, totals={"open": 20})["open"].sum() == 20
+
+
+def test_missing_cells_are_rejected_with_an_imputer_that_preserves_equalities():
+    X = stores(0)
+    with pytest.raises(ValueError, match="ManyBodyImputer preserves linear"):
+        adjust(X.mask(X["a"] > 5), totals={"total": 100})
+
+
+@pytest.mark.parametrize("more", [0, 1, 12_345])
+def test_sums_of_integers_that_float64_rounds_are_rejected(more):
+    sizes = np.random.default_rng(0).integers(10**15, 9 * 10**15, (20, 2))
+    total = int(sizes[:, 0].sum()) + more
+    assert total > 2**53
+    with pytest.raises(ValueError, match=r"float64 rounds integers beyond 2 \*\* 53"):
+        adjust(sizes, totals={0: total})
+    rows = adjust(sizes // 1000, totals={0: total // 1000})
+    assert int(rows[:, 0].sum()) == total // 1000

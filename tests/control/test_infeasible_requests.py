@@ -191,3 +191,23 @@ def test_infeasible_constraints_are_explained_with_the_reachable_range(rows):
     one = set_of(rows, **limits, constraints=both)
     why = explain_infeasible(rows, infeasible, one)
     assert "5 <= a <= 6 can only have 5 to 16: a miss of at least 1." in str(why)
+
+
+def test_a_binary_column_that_would_need_another_value_is_named():
+    r = np.random.default_rng(0)
+    flag = np.where(np.arange(200) == 3, 7.0, 5.0)
+    X = np.column_stack([r.uniform(1, 5, 200), flag, r.uniform(3, 3.7, 200)])
+    requested = [
+        ColumnConstraint({0: 1, 1: 1}, lower=9.5, upper=10.5),
+        ColumnConstraint({0: 1, 2: 1}, equal=6.1016),
+    ]
+    augmenter = PNLAugmenter(value_support=None).fit(X)
+    with pytest.raises(Infeasibility, match="x1 would have .* values 5 and 7"):
+        augmenter.sample(50, random_state=0, constraints=requested)
+
+
+@pytest.mark.parametrize("bound", [{"equal": 1e160}, {"lower": 1e200}])
+def test_constraints_far_from_all_rows_are_rejected_by_name(bound):
+    X = np.random.default_rng(0).gamma(2, size=(100, 3))
+    with pytest.raises(Infeasibility, match="x0 must be 1e.* can only have"):
+        PNLAugmenter().fit(X).sample(5, 0, constraints=ColumnConstraint(0, **bound))

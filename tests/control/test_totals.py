@@ -792,3 +792,30 @@ def test_totals_of_columns_that_depend_on_integers_are_satisfied_in_any_order(se
     assert_allclose(rows["height"] - rows["centred"], 462.44168, rtol=1e-9)
     assert_allclose(rows["grams"], 28.35 * rows["ounces"], rtol=1e-9)
     assert_allclose(rows["score"], rows["score"].round(1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("flags", [["car"], ["car", "bike"]])
+@pytest.mark.parametrize("seed", range(4))
+def test_values_of_flags_in_each_row_and_counts_of_another_flag_are_satisfied(
+    flags, seed
+):
+    rng = np.random.default_rng(seed)
+    mode = rng.integers(0, 4, 200)
+    names = ["car", "bike", "bus", "foot"]
+    X = pd.DataFrame({name: (mode == k).astype(int) for k, name in enumerate(names)})
+    X["km"] = rng.gamma(2, 10, 200).round(1)
+    planted = X.iloc[rng.integers(0, 200, 40)]
+    values = planted[flags].sum(axis=1).to_numpy()
+    rows = (
+        PNLAugmenter()
+        .fit(X)
+        .sample(
+            40,
+            seed,
+            constraints=ColumnConstraint(dict.fromkeys(flags, 1), equal=values),
+            totals={"bus": int(planted["bus"].sum())},
+        )
+    )
+    assert (rows[flags].sum(axis=1).to_numpy() == values).all()
+    assert rows["bus"].sum() == planted["bus"].sum()
+    assert (rows[names].sum(axis=1) == 1).all()

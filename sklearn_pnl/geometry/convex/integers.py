@@ -178,7 +178,8 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
     # Scaling makes the tolerance a share of a step in any units. It also keeps the
     # rounding of integers below the tolerance of the solver, which would otherwise
     # solve again and print a message. A step remains a hundred times the tolerance.
-    matrix = csr_array(rows) @ diags_array(unit)
+    rows = csr_array(rows)
+    matrix, reached = rows @ diags_array(unit), rows @ (base * unit)
     largest = abs(matrix)
     scale = largest.max(axis=1).toarray().ravel() + 1e-300
     scale = np.maximum(scale, np.minimum(1000 * (largest @ is_integer), 1e4 * scale))
@@ -186,7 +187,7 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
     found, _ = _solution(
         np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
         hstack([matrix, -matrix, matrix, -matrix], "csc"),
-        [bound / scale - matrix @ base for bound in bounds],
+        [(bound - reached) / scale for bound in bounds],
         np.concatenate([*first, up - first[0], down - first[1]]),
         np.tile(is_integer, 4),
     )
