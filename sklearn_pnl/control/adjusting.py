@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,17 +14,23 @@ from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
 from .._utils.validation import NOT_NEGATIVE, POSITIVE
 from .._utils.warnings import warn_user
-from ..columns.constraints import CONSTRAINTS, Constraint, read_constraints
+from ..columns.constraints import (
+    CONSTRAINTS,
+    Constraint,
+    Infeasibility,
+    read_constraints,
+)
 from ..columns.relations import ColumnRelations, resolve_equalities
 from ..columns.value_support import find_value_support
 from ..frames import TableReader, read_table
+from ..frames.containers import column_of, columns_of
 from .audit import audit_rows
 from .calibration import check_order
 from .feasible_set import FeasibleSet
 from .infeasible_requests import explain_infeasible
 from .projection import project_rows
 from .sum_projection import project_to_totals
-from .totals import Totals, as_totals, columns_shown
+from .totals import Totals, as_totals, columns_shown, levels_of
 
 
 @validate_params(
@@ -31,6 +38,7 @@ from .totals import Totals, as_totals, columns_shown
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "extrapolation": [NOT_NEGATIVE, None],
         "offset": [POSITIVE],
+        "reliability": [dict, None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -40,9 +48,11 @@ def adjust(
     constraints: Constraint | Sequence | None = None,
     *,
     totals: object = None,
+    by: Hashable = None,
     equalities: Literal["auto"] | Constraint | Sequence | None = "auto",
     extrapolation: float | None = None,
     offset: float = 1.0,
+    reliability: Mapping | None = None,
 ) -> Any:
     r"""Move rows as little as possible onto equalities, constraints and totals.
 
@@ -75,7 +85,10 @@ def adjust(
     totals : dict, ColumnTotal, list of them or array-like, default=None
         Sums and means of columns over all rows, in the forms of
         :meth:`PNLAugmenter.sample`. Counts of levels raise an error, because categories
-        do not change.
+        do not change. With ``by``, a dict of group to totals.
+    by : column, default=None
+        A column, by name or position, whose values are groups of rows. Each group in
+        ``totals`` has its own totals. Other groups only satisfy the constraints.
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that the rows satisfy. "auto" searches for
         equalities between several columns that all rows satisfy. If there are fewer
@@ -88,6 +101,9 @@ def adjust(
     offset : float, default=1.0
         Constant in the distance. A larger offset moves small and large values by
         similar amounts; a smaller offset moves mostly large values.
+    reliability : dict of column to float, default=None
+        Positive factors of the terms of the distance, 1 for other columns. A column
+        with a large factor moves only as far as the other columns cannot move.
 
     Returns
     -------
@@ -98,13 +114,22 @@ def adjust(
     ------
     Infeasibility
         A ``ValueError``, if the constraints of a row or the totals are infeasible. The
-        message names a constraint and its feasible range.
+        message names a constraint and its feasible range. If the range has numbers to
+        request, each bound of the range is feasible with all other constraints.
+    RuntimeError
+        If the solver fails on a feasible request.
 
     See Also
     --------
     PNLAugmenter : Generate new rows with constraints.
     ColumnConstraint : Constrain columns by name.
     calibrate : Compute weights of rows instead of new values.
+
+    Notes
+    -----
+    Moves are computed by a quadratic programme (PIQP), and rounded by an integer
+    programme if no simple rounding satisfies the request (HiGHS). HiGHS can print the
+    line "HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();".
 
     Examples
     --------
@@ -118,6 +143,12 @@ def adjust(
     array([3.21, 4.24, 2.02, 9.48])
     >>> float(adjust(X, totals={3: 500.0})[:, 3].sum().round(6))
     500.0
+
+    The columns 0 and 1 move, because column 2 is reliable:
+
+    >>> moved = adjust(X, totals={3: 500.0}, reliability={2: 1e6})
+    >>> [float(move.round(2)) for move in (moved - X).sum(axis=0)]
+    [38.14, 40.08, 0.0, 78.22]
     """
     is_list = isinstance(constraints, list | tuple)
     for constraint in constraints if is_list else [constraints]:
@@ -127,23 +158,18 @@ def adjust(
     table = read_table(TableReader(), X, missing=gaps)
     numbers = np.array(table.numbers(), dtype=np.float64)
     feasible = _feasible_set(table, numbers, constraints, equalities, extrapolation)
-    if totals is None:
-        rows, infeasible = project_rows(numbers, feasible, offset=offset)
-        if infeasible.any():
-            raise explain_infeasible(rows, infeasible, feasible)
-    else:
-        totals = as_totals(totals, table.names, table.row_shape)
-        for total in totals:
-            if total.by_level:
-                raise ValueError(
-                    f"totals contains counts of {columns_shown(total, table.names)}, "
-                    "but adjust only changes numbers. Request the sum of a numeric "
-                    "column, for example of a column of 0 and 1, or use calibrate to "
-                    "satisfy counts by weights."
-                )
-        requested = Totals.read(totals, len(numbers), table, numbers)
-        sums = requested.sums_of(numbers)
-        rows = project_to_totals(numbers, sums, feasible, offset=offset)
+    factors = _reliability(reliability, table)
+    feasible, rows = replace(feasible, reliability=factors), numbers.copy()
+    for label, group, wanted in _groups(totals, by, table, numbers):
+        part = feasible.take_rows(group)
+        try:
+            rows[group] = _projected(numbers[group], part, table, wanted, offset)
+        except Infeasibility as error:
+            if label is None:
+                raise
+            row = None if error.row is None else int(group[error.row])
+            where = f"In the group {label!r}, whose rows are counted from 0: "
+            raise Infeasibility(f"{where}{error}", row) from None
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # The final check covers the rounding of types, because other rounding can be lost.
@@ -175,3 +201,63 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
     bounds = least - room, most + room
     relations = ColumnRelations.plain(table, numbers, steps, kept, *bounds)
     return FeasibleSet(relations, wanted)
+
+
+def _projected(numbers, feasible, table, totals, offset):
+    """Project rows (n, D) onto their constraints, and onto totals if there are any."""
+    if totals is None:
+        rows, infeasible = project_rows(numbers, feasible, offset=offset)
+        if infeasible.any():
+            raise explain_infeasible(rows, infeasible, feasible)
+        return rows
+    totals = as_totals(totals, table.names, table.row_shape)
+    for total in totals:
+        if total.by_level:
+            raise ValueError(
+                f"totals contains counts of {columns_shown(total, table.names)}, but "
+                "adjust only changes numbers. Request the sum of a numeric column, for "
+                "example of a column of 0 and 1, or use calibrate to satisfy counts by "
+                "weights."
+            )
+    sums = Totals.read(totals, len(numbers), table, numbers).sums_of(numbers)
+    return project_to_totals(numbers, sums, feasible, offset=offset)
+
+
+def _groups(totals, by, table, numbers):
+    """Return labels, indices and totals of groups of rows; totals may be None."""
+    n = len(numbers)
+    if by is None:
+        return [(None, np.arange(n), totals)]
+    if not isinstance(totals, Mapping):
+        raise ValueError(
+            f"by={by!r} requires totals of each group, as a dict of group to totals; "
+            f"got totals={totals!r}."
+        )
+    column_of(by, "by", table.names, table.row_shape)
+    levels = levels_of(columns_of(table.like(numbers.copy(), np.arange(n))), by)
+    groups = {}
+    for row, level in enumerate(levels):
+        groups.setdefault(level, []).append(row)
+    for label in totals:
+        if label not in groups:
+            raise ValueError(
+                f"No row has {by}={label!r}, but totals contain this group. Use values "
+                f"of the column, with their type; the first are {[*groups][:10]}."
+            )
+    return [
+        (label, np.array(rows), totals.get(label)) for label, rows in groups.items()
+    ]
+
+
+def _reliability(reliability, table):
+    """Return the factor (D,) of each numeric column."""
+    factors = np.ones(len(table.columns))
+    for key, factor in (reliability or {}).items():
+        place = np.flatnonzero(table.columns == table.column_of(key, "reliability"))
+        if not len(place) or not (isinstance(factor, Real) and 0 < factor < np.inf):
+            raise ValueError(
+                f"reliability must have positive numbers for numeric columns; got "
+                f"{factor!r} for column {key!r}."
+            )
+        factors[place] = factor
+    return factors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,13 @@ class FeasibleSet:
         Relations of the training rows, in the units of the rows of a class.
     constraints : LinearConstraints
         Requested constraints, the same for all rows or with one value per row.
+    reliability : ndarray of shape (D,) or float, default=1.0
+        Factors of the squares of moves: columns with a large factor move little.
     """
 
     relations: ColumnRelations
     constraints: LinearConstraints
+    reliability: Any = 1.0
 
     @classmethod
     def without_constraints(cls, relations):
@@ -58,7 +62,7 @@ class FeasibleSet:
         unit = np.where(unit > 0, unit, 1.0)
         # Not 0, so that no drawn value is stuck by its place.
         measure = np.maximum((rows - self.columns.least) / unit + offset, 1e-6)
-        return np.where(fixed, 0.0, measure * unit**2)
+        return np.where(fixed, 0.0, measure * unit**2 / self.reliability)
 
     def breaks(self, rows):
         """Return the mask (n,) of rows that are out of bounds or out of order."""

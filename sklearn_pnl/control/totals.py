@@ -324,7 +324,7 @@ def read_sum(columns, total):
     return LinearConstraints(terms, *bounds, (), labels=labels)
 
 
-def _levels(columns, key):
+def levels_of(columns, key):
     """Return the values of a column as a list, times as ``datetime``."""
     values = _reader(columns, key).take(np.arange(len(columns)))
     if not isinstance(values, np.ndarray):
@@ -379,7 +379,7 @@ def read_counts(columns, total, n=None):
     pairs = [zip(key, level, strict=True) for level in levels]
     sign = "x" if columns.names is None else ""
     names = [", ".join(f"{sign}{k}={v!r}" for k, v in pair) for pair in pairs]
-    values = [_levels(columns, name) for name in key]
+    values = [levels_of(columns, name) for name in key]
     place = {x: k for k, x in enumerate(levels)}
     codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
     indices = np.flatnonzero(codes >= 0)

@@ -502,3 +502,58 @@ def test_sums_of_integers_that_float64_rounds_are_rejected(more):
         adjust(sizes, totals={0: total})
     rows = adjust(sizes // 1000, totals={0: total // 1000})
     assert int(rows[:, 0].sum()) == total // 1000
+
+
+# --- groups and reliable columns ------------------------------------------------------
+
+
+def test_each_group_has_its_own_totals():
+    X = stores(0).assign(region=np.repeat([*"nsw"], 20))
+    wanted = {"n": {"total": 200.0}, "s": {"total": 300.0, "a": 90.0}}
+    rows = adjust(X, ColumnConstraint("b", lower=1), totals=wanted, by="region")
+    sums = rows.groupby("region")[["a", "total"]].sum()
+    assert_allclose(sums.loc[["n", "s"], "total"], [200, 300], rtol=1e-9)
+    assert_allclose(sums.loc["s", "a"], 90, rtol=1e-9)
+    assert rows["b"].min() >= 1
+    assert_allclose(rows[list("abc")].sum(axis=1), rows["total"])
+    # The third group only satisfies the constraint.
+    alone = adjust(X, ColumnConstraint("b", lower=1))
+    pd.testing.assert_frame_equal(rows[40:], alone[40:])
+    # A group moves as its rows move with all other rows fixed.
+    other = adjust(
+        X, ColumnConstraint("b", lower=1), totals={"n": {"total": 200.0}}, by="region"
+    )
+    pd.testing.assert_frame_equal(rows[:20], other[:20])
+
+
+@pytest.mark.parametrize(
+    ("totals", "by", "message"),
+    [
+        ({"x": {"a": 1}}, "region", "No row has region='x'.*'n'"),
+        ([column_total("a", 1)], "region", "requires totals of each group"),
+        ({"n": {"a": 1}}, "place", "by.*'place'"),
+        ({"n": {"a": 1e9}}, "region", "In the group 'n'.*sum of 'a' is 1000000000"),
+    ],
+)
+def test_groups_that_cannot_be_met_are_rejected_by_name(totals, by, message):
+    X = stores(0).assign(region=np.repeat([*"ns"], 30))
+    with pytest.raises(ValueError, match=message):
+        adjust(X, totals=totals, by=by, extrapolation=0.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_reliable_columns_move_by_the_inverse_of_their_factor(seed):
+    X = stores(seed).to_numpy()[:, :2]
+    both = ColumnConstraint({0: 1, 1: 1}, equal=X.sum(axis=1) + 1)
+    moves = adjust(X, both, equalities=None, reliability={0: 10}) - X
+    weights = measures(X) / [10, 1]
+    assert_allclose(moves, weights / weights.sum(axis=1, keepdims=True))
+    held = adjust(X, both, equalities=None, reliability={0: 1e9}) - X
+    assert_allclose(held, [[0, 1]] * 60, atol=1e-7)
+
+
+@pytest.mark.parametrize("reliability", [{"a": 0}, {"place": 2}, {"a": "high"}])
+def test_reliability_needs_positive_numbers_of_numeric_columns(reliability):
+    X = stores(0).assign(place="n")
+    with pytest.raises(ValueError, match="reliability must have positive numbers"):
+        adjust(X, totals={"a": 200}, reliability=reliability)

@@ -1,10 +1,6 @@
 """Nearest integers, compared with a brute-force search."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import CDLL
 from itertools import product
-from threading import Barrier
 
 import numpy as np
 import pytest
@@ -50,36 +46,9 @@ def test_cells_without_resolution_can_have_any_value():
     assert_allclose(found[:2], np.round(found[:2]), atol=0)
 
 
-def test_lines_of_highs_are_dropped_and_other_output_is_not(capfd):
-    puts = CDLL("ucrtbase" if os.name == "nt" else None).puts
-
-    def solver(barrier, integrality):
-        puts(
-            b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();"
-        )
-        barrier.wait()
-        puts(b"another library")
-        barrier.wait()
+def test_errors_of_the_solver_are_a_status():
+    def solver(**options):
         raise RuntimeError("vector::reserve")
 
-    for n in 1, 4:
-        # All threads are in the solver at once.
-        barrier = Barrier(n)
-        with ThreadPoolExecutor(n) as pool:
-            found = [
-                pool.submit(solved, solver, barrier, integrality=[0, 1])
-                for _ in range(n)
-            ]
-        assert [(each.result().x, each.result().status) for each in found] == n * [
-            (None, 4)
-        ]
-        printed = capfd.readouterr().out
-        assert printed.split("\n") == [*n * ["another library"], ""]
-    print("after", flush=True)
-    assert capfd.readouterr().out == "after\n"
-
-
-def test_programmes_without_integers_leave_the_standard_output_as_it_is():
-    before = os.fstat(1)
-    found = solved(lambda integrality: os.fstat(1), integrality=np.zeros(3))
-    assert (found.st_dev, found.st_ino) == (before.st_dev, before.st_ino)
+    found = solved(solver, integrality=[0, 1])
+    assert (found.x, found.status, found.message) == (None, 4, "vector::reserve")
