@@ -34,7 +34,7 @@ from .columns.constraints import CONSTRAINTS, Constraint, LinearConstraints
 from .columns.relations import ColumnRelations, find_relations
 from .columns.value_support import ValueSupport
 from .frames import read_table
-from .methods.codes import Codes, OrderLike
+from .methods.codes import Codes, OrderLike, SampledCodes
 from .methods.device_rows import fit_on_device
 from .methods.lines import Lines
 from .methods.sampling import FittedRows, fit_rows
@@ -393,6 +393,7 @@ class PNLAugmenter(Augmentation):
         infeasible: Literal["raise", "drop"] = "raise",
         return_parents: bool = False,
         return_report: bool = False,
+        return_codes: bool = False,
     ) -> Any:
         """Generate new rows.
 
@@ -435,6 +436,9 @@ class PNLAugmenter(Augmentation):
         return_report : bool, default=False
             Whether to return a :class:`~sklearn_pnl.control.SampleReport` with the
             constraints, the achieved values and the distances by which rows moved.
+        return_codes : bool, default=False
+            Whether to return the codes from which the new rows were decoded.
+            :class:`Lines` has no codes.
 
         Returns
         -------
@@ -446,6 +450,10 @@ class PNLAugmenter(Augmentation):
             if ``return_parents`` is True.
         report : SampleReport
             The report. Returned if ``return_report`` is True.
+        codes : SampledCodes
+            The new codes, the indices of their neighbours, and the divergence of each
+            decoded row from its code; see :class:`~sklearn_pnl.methods.SampledCodes`.
+            Returned if ``return_codes`` is True.
 
         Raises
         ------
@@ -454,6 +462,11 @@ class PNLAugmenter(Augmentation):
             message names the constraint or total, and the values that are possible.
         """
         n_samples = self._check_call(n_samples, infeasible)
+        if return_codes and not isinstance(self.method_, Codes):
+            raise ValueError(
+                f"return_codes=True requires a method with codes, but {self.method_!r} "
+                "mixes rows on straight lines. Use method='codes', or set order."
+            )
         batch, report = self._rows.sample(
             n_samples,
             as_random_state(random_state),
@@ -462,6 +475,7 @@ class PNLAugmenter(Augmentation):
             drops=infeasible == "drop",
             advice=_DROP,
             reports=return_report,
+            codes=return_codes,
         )
         rows = self._rows.restored(batch)
         results = [rows]
@@ -469,6 +483,9 @@ class PNLAugmenter(Augmentation):
             results.append(batch.parents)
         if return_report:
             results.append(report)
+        if return_codes:
+            codes = SampledCodes(batch.codes, batch.parents, batch.divergences)
+            results.append(codes)
         return tuple(results) if len(results) > 1 else rows
 
     def iter_samples(

@@ -322,7 +322,7 @@ class PulledDraws(Draws):
         self.mean_ = codes.mean(axis=0)
         return self
 
-    def _start(self, codes, n_samples, rng):
+    def start_codes(self, codes, n_samples, rng):
         chosen = rng.randint(len(codes), size=n_samples)
         pulled = self.pull * self.mean_ + (1 - self.pull) * codes[chosen]
         return pulled.__getitem__
@@ -437,13 +437,14 @@ def test_parameters_are_validated_in_fit(params, name):
 
 def test_an_integer_or_a_list_means_a_projector_with_defaults():
     X = table()
-    for order in (1, 2, [(0,), (0, 1)]):
+    # A list names axes; the only axis of a table has three modes.
+    for order, order_ in ((1, 1), (2, 2), ([(0,)], [(0, 1, 2)])):
         augmenter = PNLAugmenter(Codes(order)).fit(X)
         base = ManyBodyProjector(order, offset=1.0, with_mass=True)
         given = PNLAugmenter(Codes(base)).fit(X)
         assert_array_equal(augmenter.sample(40, 0), given.sample(40, 0))
         named = augmenter.method_
-        assert named.order_ == order
+        assert named.order_ == order_
         assert named.poset_.shape == (3, 2, 2)
         assert not hasattr(base, "codes_")
         assert named.n_params_ == named.codes_.shape[1] == named.base_mask_.sum() + 1

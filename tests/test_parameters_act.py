@@ -376,7 +376,13 @@ function(
     "sample",
     FITTED.sample,
     {"random_state": 0},
-    DRAW | {"n_samples": [7], "totals": [{0: 5.0}], "return_report": [True]},
+    DRAW
+    | {
+        "n_samples": [7],
+        "totals": [{0: 5.0}],
+        "return_report": [True],
+        "return_codes": [True],
+    },
     **HARD,
 )
 function(

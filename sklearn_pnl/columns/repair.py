@@ -68,6 +68,10 @@ class Batch(NamedTuple):
     exact : ndarray of shape (b, D) or None
         The values before single cells were reflected, copied and rounded. They satisfy
         near equalities as closely as the training rows do.
+    codes : ndarray of shape (b, n_params) or None
+        Codes from which the rows were decoded, if the request asks for codes.
+    divergences : ndarray of shape (b,) or None
+        Divergence of each decoded row from the point of its code.
     """
 
     values: Any
@@ -78,6 +82,8 @@ class Batch(NamedTuple):
     from_second: Any = None
     indices: Any = None
     exact: Any = None
+    codes: Any = None
+    divergences: Any = None
 
     def take_rows(self, rows):
         """Select rows of the batch."""

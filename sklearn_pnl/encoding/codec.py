@@ -479,6 +479,11 @@ class Codec:
             mass = namespace(log_mass).exp(log_mass)
         return self.phi_inverse(q, mass, rows.dtype), residual
 
+    def divergences(self, codes, rows):
+        """Compute ``KL(w, q)`` of the points of codes and of rows (n, D), in nats."""
+        (w, _), (q, _) = self.points(codes), self.phi(rows)
+        return (kl_divergence(w, q, axis=1),)
+
     def _project(self, target, reference):
         # Outside the matched set, q has the theta of the reference, which does not
         # exist if a cell is 0.

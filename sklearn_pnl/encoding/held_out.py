@@ -5,6 +5,8 @@ out and predicted from the rest: a tenth of the counts, or, if the rows are no c
 tenth of the cells.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -30,23 +32,25 @@ def held_out_likelihood(codec, rows, n_jobs=None):
     seen = ~np.isnan(rows)
     cells = rows[seen]
     is_count = (cells >= 0) & (cells < MOST_COUNTS) & (cells == np.floor(cells))
-    divide = _parts_of_counts if is_count.all() else _parts_of_cells
-    likelihood = _of_counts if is_count.all() else _of_cells
-    encode = codec.encode if seen.all() and is_count.all() else codec.encode_observed
+    divide, likelihood = _parts_of_cells, _of_cells
+    encode = codec.encode_observed
+    if is_count.all():
+        divide, likelihood = _parts_of_counts, _of_counts
+        encode = codec.encode if seen.all() else codec.encode_observed
+    of_part = partial(_of_part, codec, encode, likelihood)
+    settings = {"task": "score", "n_jobs": n_jobs}
+    settings["step"] = even_step(len(rows), codec.encoded_at_once)
+    return sum(map_blocks(of_part, *parts, **settings)[0] for parts in divide(rows))
 
-    def of_part(fitted, held_out):
-        encoded = encode(fitted)
-        check_masses(encoded.mass)
-        q, _ = codec.points(codec.codes(encoded.coordinates))
-        # An added bottom is no cell of the row.
-        q = q[:, int(codec.poset.added_bottom) :]
-        return (likelihood(q, held_out, encoded.mass, codec.offset),)
 
-    step = even_step(len(rows), codec.encoded_at_once)
-    return sum(
-        map_blocks(of_part, fitted, held_out, step=step, task="score", n_jobs=n_jobs)[0]
-        for fitted, held_out in divide(rows)
-    )
+def _of_part(codec, encode, likelihood, fitted, held_out):
+    """Predict a part of rows by the projections of the other parts."""
+    encoded = encode(fitted)
+    check_masses(encoded.mass)
+    q, _ = codec.points(codec.codes(encoded.coordinates))
+    # An added bottom is no cell of the row.
+    q = q[:, int(codec.poset.added_bottom) :]
+    return (likelihood(q, held_out, encoded.mass, codec.offset),)
 
 
 def _parts_of_counts(rows):

@@ -361,6 +361,12 @@ class TrainingRows:
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
+    def divergences(self, codes, rows, n_jobs=None):
+        """Compute the divergence in nats of each decoded row (n, D) from its code."""
+        given = self.codec.divergences, codes, rows
+        step, task = self.codec.decoded_at_once, "measure codes"
+        return map_blocks(*given, step=step, task=task, n_jobs=n_jobs)[0]
+
     def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
         """Decode codes to rows (n, D) by projection onto the local sub-manifolds.
 

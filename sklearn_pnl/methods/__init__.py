@@ -7,8 +7,8 @@ method, samples new rows from its source, projects them onto constraints and tot
 checks them. ``device_rows`` computes codes on the device of the rows.
 """
 
-from .codes import Codes
-from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .codes import Codes, SampledCodes
+from .draws import DensityDraws, Draws, KernelDraws, MixupDraws, NewCodes
 from .lines import Lines
 
 __all__ = [
@@ -18,4 +18,6 @@ __all__ = [
     "KernelDraws",
     "Lines",
     "MixupDraws",
+    "NewCodes",
+    "SampledCodes",
 ]

@@ -1,7 +1,7 @@
 """The method "codes", Algorithm 2 of the paper (appendix B): sample rows in batches.
 
 1. Encode all rows             w_i = Enc(x_i)            `Codes.fit`
-2. Draw new codes              w* near the w_i           `KernelDraws._start`, ...
+2. Draw new codes              w* near the w_i           `Draws.start_codes`, ...
 3. Find the neighbours N       nearest, or both parents  `Draws.start`
 4. Decode by Algorithm 1       x* = phi^-1(Proj_D(w*))   `Codec.decode`
 5. Convert to columns of X                               `Embedding.back`
@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
@@ -380,6 +381,29 @@ def _in_modes(order, reshaper):
 
 
 @dataclass(frozen=True)
+class SampledCodes:
+    """Codes from which new rows were decoded; see :meth:`PNLAugmenter.sample`.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n, n_params_)
+        New codes w*.
+    neighbors : ndarray of int of shape (n, k)
+        Indices of the training rows with which each code was decoded, the nearest row
+        first. If a constraint replaced a new row by a copy of a training row, the
+        indices are the index of the copied row.
+    divergences : ndarray of shape (n,)
+        ``KL(w*, x*)`` in nats of the point of each code and the decoded row. Both are
+        distributions, and the row is the row before it is fitted to the relations,
+        constraints and totals of the columns.
+    """
+
+    codes: NDArray
+    neighbors: NDArray
+    divergences: NDArray
+
+
+@dataclass(frozen=True)
 class CodeSource(Source):
     """Encoded rows of one class, near which new codes are drawn and decoded.
 
@@ -448,7 +472,10 @@ class CodeSource(Source):
             cells = self.training.decode(
                 codes, parents, self.caller, weights, request.n_jobs
             )
-            return self.embedding.back(cells), parents, weights, donors
+            drawn = ()
+            if request.with_codes:
+                drawn = codes, self.training.divergences(codes, cells, request.n_jobs)
+            return self.embedding.back(cells), parents, weights, donors, *drawn
 
         # The batch size must not change new rows. The rounding of a matrix product
         # depends on the rows that it contains. Codes are therefore drawn and decoded
@@ -461,7 +488,9 @@ class CodeSource(Source):
         rows = starmap(new_rows, cut(codes, multiple_of_step(most, step)))
         start = 0
         for parts in cut(rows, size):
-            batch = Batch(*parts, indices=np.arange(start, start + len(parts[1])))
+            indices = np.arange(start, start + len(parts[1]))
+            drawn = dict(zip(("codes", "divergences"), parts[4:], strict=False))
+            batch = Batch(*parts[:4], indices=indices, **drawn)
             start += len(batch.indices)
             yield batch
 

@@ -74,7 +74,9 @@ class DeviceRows:
     n_samples: int = 0
 
     def sample(self, n_samples, rng, constraints=None, totals=None, **settings):
-        """Draw new rows as one batch; constraints, totals and reports are rejected."""
+        """Draw new rows as one batch; constraints, reports and codes are rejected."""
+        if settings.get("codes"):
+            raise _refusal(self.low, "return_codes=True is", "Encode the new rows")
         if totals is not None or settings.get("reports"):
             what, remedy = "totals and reports are", "Omit totals and reports"
             raise _refusal(self.low, what, remedy)

@@ -64,7 +64,9 @@ class Draws(BaseEstimator):
     """Base class of distributions of new codes.
 
     A new code is decoded with the training rows whose codes are nearest to the code. A
-    subclass implements ``_start``, and ``fit`` if it learns from the codes.
+    subclass implements :meth:`start_codes`, and :meth:`fit` if it learns from the
+    codes. A subclass that also chooses the training rows overrides :meth:`start`, sets
+    ``looks_up = False``, and returns objects of the class :class:`NewCodes`.
 
     See Also
     --------
@@ -72,6 +74,21 @@ class Draws(BaseEstimator):
     KernelDraws : Draw codes from a kernel density estimate, as in the paper.
     DensityDraws : Draw codes from any density estimator.
     Codes : Encode rows, draw new codes and decode the new codes.
+
+    Examples
+    --------
+    Codes of random training rows, moved towards the mean code:
+
+    >>> import numpy as np
+    >>> from sklearn_pnl import Codes, PNLAugmenter
+    >>> from sklearn_pnl.methods import Draws
+    >>> class ShrunkDraws(Draws):
+    ...     def start_codes(self, codes, n_samples, rng):
+    ...         index = rng.randint(len(codes), size=n_samples)
+    ...         return lambda rows: 0.9 * codes[index[rows]] + 0.1 * codes.mean(axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter(Codes(order=1, draws=ShrunkDraws())).fit(X).sample(3).shape
+    (3, 4)
     """
 
     _parameter_constraints: ClassVar[dict] = {}
@@ -96,7 +113,7 @@ class Draws(BaseEstimator):
         if request.shares is not None:
             p = request.shares / request.shares.sum()
             codes = take(codes, rng.choice(len(codes), size=len(codes), p=p))
-        draw = self._start(codes, request.n_samples, rng)
+        draw = self.start_codes(codes, request.n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
@@ -105,9 +122,28 @@ class Draws(BaseEstimator):
 
         return with_nearest
 
-    def _start(self, codes, n_samples, rng):
-        """Return a function from a slice of the new rows to an array of codes."""
-        raise NotImplementedError
+    def start_codes(
+        self, codes: NDArray, n_samples: int, rng: RandomState
+    ) -> Callable[[slice], NDArray]:
+        """Return a function that draws the codes of a slice of the new rows.
+
+        A subclass implements the method. See :meth:`start` for the calls.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n, n_params)
+            Codes of the training rows.
+        n_samples : int
+            Number of new rows.
+        rng : RandomState
+            Random generator, the only source of random numbers.
+
+        Returns
+        -------
+        draw : callable
+            ``draw(rows)`` returns the codes (b, n_params) of the b new rows of a slice.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement start_codes.")
 
 
 class MixupDraws(Draws):
@@ -255,7 +291,13 @@ class KernelDraws(Draws):
         self.bandwidth = bandwidth
         self.metric = metric
 
-    def _start(self, codes, n_samples, rng):
+    def start_codes(
+        self, codes: NDArray, n_samples: int, rng: RandomState
+    ) -> Callable[[slice], NDArray]:
+        """Return a function that draws the codes of a slice of the new rows.
+
+        :class:`Draws` describes the parameters.
+        """
         centre = rng.randint(codes.shape[0], size=n_samples)
 
         def around(rows):
@@ -322,7 +364,13 @@ class DensityDraws(Draws):
             self.estimator_ = seeded_clone(self.estimator).fit(to_host(codes))
         return self
 
-    def _start(self, codes, n_samples, rng):
+    def start_codes(
+        self, codes: NDArray, n_samples: int, rng: RandomState
+    ) -> Callable[[slice], NDArray]:
+        """Return a function that draws the codes of a slice of the new rows.
+
+        :class:`Draws` describes the parameters.
+        """
         with config_context(array_api_dispatch=False):
             drawn = self._sample(n_samples, rng)
         drawn = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)

@@ -149,6 +149,7 @@ class FittedRows:
         advice="",
         reports=False,
         shares=None,
+        codes=False,
     ):
         """Sample new rows as a batch, with a report on request.
 
@@ -166,6 +167,8 @@ class FittedRows:
             Whether to report on constraints. Totals are always reported.
         shares : ndarray of shape (m,) or None
             Relative frequencies of the training rows as base rows.
+        codes : bool
+            Whether the batch contains the new codes.
 
         Returns
         -------
@@ -173,6 +176,9 @@ class FittedRows:
         report : SampleReport or None
         """
         sampler = self.row_sampler(n_samples, constraints, drops, advice, shares)
+        if codes:
+            request = replace(sampler.request, with_codes=True)
+            sampler = replace(sampler, request=request)
         if totals is not None:
             return sample_with_totals(sampler, rng, totals)
         batch = joined(sampler.batches(rng), n_samples)

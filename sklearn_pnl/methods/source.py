@@ -31,6 +31,8 @@ class Request:
     mutual : bool
         Whether second parents may be donors. False makes each base row the donor.
     n_jobs : int or None
+    with_codes : bool
+        Whether batches contain the new codes and their divergences.
     """
 
     n_samples: int
@@ -40,6 +42,7 @@ class Request:
     strata: list | None = None
     mutual: bool = False
     n_jobs: int | None = None
+    with_codes: bool = False
 
 
 class Source(ABC):

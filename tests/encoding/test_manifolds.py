@@ -136,7 +136,7 @@ class CentralDraws(Draws):
         self.mean_ = codes.mean(axis=0)
         return self
 
-    def _start(self, codes, n_samples, rng):
+    def start_codes(self, codes, n_samples, rng):
         chosen = rng.randint(len(codes), size=n_samples)
         return lambda rows: (
             self.pull * self.mean_ + (1 - self.pull) * codes[chosen[rows]]

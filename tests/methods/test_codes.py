@@ -1,12 +1,22 @@
-"""Interactions of named axes, and of the prime factors of axes."""
+"""Interactions of named axes, and the codes from which new rows are decoded."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.mixture import GaussianMixture
 
-from sklearn_pnl import Codes, ManyBodyProjector, PNLAugmenter, PrimeFactorReshaper
+from sklearn_pnl import (
+    Codes,
+    Lines,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PrimeFactorReshaper,
+)
+from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.encoding import FiberManifold, ForwardProjection, ThetaManifold
-from sklearn_pnl.geometry import TensorPoset, order_mask
+from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
+from sklearn_pnl.methods import Draws
 
 SHAPE = (4, 6, 3)
 ORDERS = [[(0, 1), (2,)], [(0,), (1, 2)], [(0, 1, 2)], [(2,)], ((2, 0),)]
@@ -130,3 +140,102 @@ def test_other_tuples_are_refused(order):
     with pytest.raises(ValueError, match=message):
         manifold = FiberManifold(order)
         method_of(positive(0, *SHAPE), 1, local_manifold=manifold)
+
+
+# --- codes as output ----------------------------------------------------------------
+
+
+METHODS = {
+    "fiber": Codes(1),
+    "theta": Codes(2, local_manifold="theta"),
+    "kde": Codes(1, draws="kde", local_manifold="eta", with_mass=False),
+    "paper": Codes.paper(),
+    "whole": Codes(),
+    "own": Codes(OwnProjection(1)),
+    "estimator": Codes(1, draws=GaussianMixture(1, reg_covar=1e-3)),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_sampled_codes_are_decoded_to_the_rows(name):
+    X = positive(0, *SHAPE)
+    augmenter = PNLAugmenter(METHODS[name], extrapolation=None, equalities=None).fit(X)
+    plain = augmenter.sample(15, random_state=0)
+    rows, parents, sampled = augmenter.sample(
+        15, random_state=0, return_parents=True, return_codes=True
+    )
+    assert_array_equal(rows, plain)
+    assert_array_equal(sampled.neighbors, parents)
+    assert sampled.codes.shape == (15, augmenter.method_.n_params_)
+    assert sampled.divergences.shape == (15,)
+    # The divergence of the definition, from the rows and the points of the codes.
+    source = augmenter._rows.source
+    method = augmenter.method_
+    cells = method.embedding_.transform(rows.reshape(15, -1))
+    if method.reshaper_ is not None:
+        cells = method.reshaper_.transform(cells.reshape(15, *SHAPE))
+    offset = METHODS[name].offset
+    q = np.maximum(cells.reshape(15, -1) + offset, 1e-300)
+    w = source.training.codec.points(sampled.codes)[0]
+    expected = kl_divergence(w, q / q.sum(axis=1, keepdims=True), axis=1)
+    assert_allclose(sampled.divergences, expected, rtol=1e-6, atol=1e-9)
+    if name == "whole":
+        assert_allclose(sampled.divergences, 0, atol=1e-12)
+    else:
+        assert (sampled.divergences > 1e-6).all()
+
+
+def test_sampled_codes_are_the_codes_of_the_rows_of_a_fibre():
+    X = positive(0, *SHAPE)
+    method = Codes(2, embedding=None)
+    augmenter = PNLAugmenter(method, extrapolation=None, equalities=None).fit(X)
+    rows, sampled = augmenter.sample(10, random_state=0, return_codes=True)
+    projector = ManyBodyProjector(2, offset=1.0, with_mass=True, tol=1e-10)
+    tensors = augmenter.method_.reshaper_.transform(rows)
+    assert_allclose(projector.fit_transform(tensors), sampled.codes, atol=1e-4)
+
+
+@pytest.mark.parametrize("draws", ["mixup", "kde"])
+def test_sampled_codes_do_not_depend_on_the_computation(draws):
+    X = positive(0, *SHAPE)
+    samples = []
+    for n_jobs, memory in ((1, 1024), (2, 1024), (1, 1)):
+        augmenter = PNLAugmenter(Codes(1, draws=draws), n_jobs=n_jobs).fit(X)
+        with config_context(working_memory=memory):
+            samples.append(augmenter.sample(5000, 0, return_codes=True)[1])
+    for each in samples[1:]:
+        for name in ("codes", "neighbors", "divergences"):
+            assert_array_equal(getattr(each, name), getattr(samples[0], name))
+
+
+def test_codes_of_rows_that_constraints_drop_are_dropped():
+    X = positive(0, 6, n=40)
+    augmenter = PNLAugmenter(order=1).fit(X)
+    limit = ColumnConstraint({0: 1.0}, lower=X[:, 0].mean())
+    rows, report, sampled = augmenter.sample(
+        60,
+        0,
+        constraints=limit,
+        infeasible="drop",
+        return_report=True,
+        return_codes=True,
+    )
+    assert len(rows) == len(sampled.codes) == len(sampled.divergences)
+    assert report is not None
+    totals = {0: float(50 * X[:, 0].mean())}
+    rows, sampled = augmenter.sample(50, 0, totals=totals, return_codes=True)
+    assert len(sampled.codes) == 50
+    assert np.isfinite(sampled.divergences).all()
+
+
+@pytest.mark.parametrize("method", ["auto", Lines(noise=0)])
+def test_lines_have_no_codes(method):
+    augmenter = PNLAugmenter(method).fit(positive(0, 6))
+    with pytest.raises(ValueError, match=r"return_codes=True requires.*Lines\("):
+        augmenter.sample(3, return_codes=True)
+
+
+def test_draws_without_codes_are_refused_by_name():
+    augmenter = PNLAugmenter(Codes(1, draws=Draws())).fit(positive(0, *SHAPE))
+    with pytest.raises(NotImplementedError, match="Draws must implement start_codes"):
+        augmenter.sample(3)
