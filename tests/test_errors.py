@@ -76,11 +76,7 @@ def sampler(**params):
 
 
 PROJECTORS = [ManyBodyProjector, backward]
-
-
 TENSORS = [*PROJECTORS, encoder]
-
-
 FITTED = [*PROJECTORS, PNLAugmenter, PrimeFactorReshaper]
 
 
@@ -209,8 +205,6 @@ def test_missing_value_markers_in_objects_are_read(mark):
 # --- orders, bases, posets ------------------------------------------------------
 
 CHAIN = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
-
-
 BAD_BASES = [
     ({"order": 0}, "order"),
     ({"order": "1"}, "order"),
@@ -406,17 +400,9 @@ def table(X):
 
 
 RAGGED = [[1.0, 2.0], [3.0]]
-
-
 STRINGS = np.array([["a", "b"]] * 4)
-
-
 HUGE = np.array([[1e308, 1.0], [-1e308, 2.0]] * 4)
-
-
 SHARES, GRID = np.full((2, 3), 1 / 6), TensorPoset((2, 3))
-
-
 MISTAKES = [
     (lambda X, y: PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y),
      r"sampling_strategy.*\{2\}"),
@@ -590,11 +576,7 @@ def test_simple_imputer_is_not_suggested_for_tables_of_counts():
 # --- the wording of one message of each family ------------------------------------
 
 TINY, A_IS_1 = np.ones((4, 2)), ColumnConstraint("a", equal=1)
-
-
 DAYS = np.arange(4).astype("M8[D]")
-
-
 MESSAGES = [
     (lambda: BackwardProjector().fit(np.where(np.eye(4, 2), np.nan, 1.0)),
      "Input X contains NaN; the first is at row 0, column 0. Drop rows with NaN, or "
@@ -682,18 +664,12 @@ def test_messages_state_the_fault_the_place_and_the_remedy(call, message):
     assert str(caught.value) == message
 
 
+# --- arguments of invalid type ----------------------------------------------------
+
 pd = pytest.importorskip("pandas")
-
-
 N = 60
-
-
 ROWS = np.random.default_rng(0).gamma(3.0, size=(N, 3))
-
-
 LABELS = np.repeat([0, 1], [45, 15])
-
-
 # No value is a numeric table of N rows.
 NO_ROWS = {
     "None": None,
@@ -719,8 +695,6 @@ NO_ROWS = {
     "strings and numbers": np.array([[1, "a", 2.0]] * N, dtype=object),
     "nothing": [],
 }
-
-
 NO_TABLE = {
     "one axis": ROWS[:, 0],
     "series": pd.Series(ROWS[:, 0]),
@@ -731,8 +705,6 @@ NO_TABLE = {
     "empty frame": pd.DataFrame(),
     "masked": np.ma.masked_array(ROWS, ROWS > 3),
 }
-
-
 PARTS = np.eye(3, dtype=bool)[0]
 
 
@@ -741,8 +713,6 @@ def prior_corrected():
 
 
 AT_LEAST_ONE = ColumnConstraint({0: 1}, lower=1)
-
-
 TABLES = {
     "PNLSampler": lambda X: PNLSampler().fit_resample(X, LABELS),
     "PNLRegressionSampler": lambda X: PNLRegressionSampler().fit_resample(
@@ -760,8 +730,6 @@ TABLES = {
     "PriorCorrectedClassifier": lambda X: prior_corrected().fit(X, LABELS),
     "LogLinearModel": lambda X: LogLinearModel().fit(X),
 }
-
-
 ARRAYS = {
     "X": {
         **TABLES,
@@ -829,8 +797,6 @@ def test_complex_measures_are_rejected(name):
 
 
 DATES = np.array(["2020-01-01", "2021-01-01"] * 30, dtype="M8[D]")
-
-
 NO_LABELS = {
     "strings and numbers": [1, "a"] * 30,
     "two columns": pd.DataFrame({"a": list("uv") * 30, "b": [0, 1] * 30}),
@@ -849,8 +815,6 @@ NO_LABELS = {
     "three axes": np.zeros((N, 2, 2), int),
     "short": LABELS[:9],
 }
-
-
 NO_VALUES = {k: NO_ROWS[k] for k in list(NO_ROWS)[:10] if k != "array without axes"}
 
 

@@ -22,14 +22,8 @@ def drawn(X, **request):
 # --- masked arrays --------------------------------------------------------------
 
 SMALL = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [0, 0]])
-
-
 ENDS = SMALL[0]
-
-
 SQUARE = TensorPoset((2, 2))
-
-
 USES = [
     (lambda: compare_samples(SMALL.data, SMALL), "X_new"),
     (lambda: geometry.rake_array(SMALL, {(0,): [3, 7]}), "tables"),

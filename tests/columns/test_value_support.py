@@ -23,8 +23,6 @@ def minutes(counts):
 
 
 FIRST = pd.Timestamp("2026-01-05")
-
-
 COLUMNS = {
     "thousands": (lambda k: 1000 * k, "multiples of 1000"),
     "offset": (lambda k: 7 + 10 * k, "multiples of 10, from 7"),

@@ -295,11 +295,7 @@ def test_rake_rejects_data_frames():
 
 
 LEVELS = {"age": ["young", "old", "older"], "sex": ["f", "m"], "region": list("nsew")}
-
-
 SHAPE = tuple(map(len, LEVELS.values()))
-
-
 MARGINS = ["age", ("sex", "region")]
 
 

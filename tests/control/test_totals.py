@@ -17,15 +17,9 @@ from sklearn_pnl.control.totals import Totals
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = range(5)
-
-
 ORDERS = np.array([[1, 0], [2, 0], [3, 5]])
-
-
 # wage = rent + net, persons = adults + kids: both in the units of the table.
 EQUALITIES = np.array([[1, -1, -1, 0, 0, 0], [0, 0, 0, -1, -1, 1.0]]), np.zeros(2)
-
-
 STEPS = {"floats": np.array([0, 0, 0, 1, 1, 1]), "cents": [0.01, 0.01, 0.01, 1, 1, 1]}
 
 
@@ -502,11 +496,7 @@ def test_an_array_of_totals_requires_unambiguous_column_names():
 
 
 NUMBERS = ["wage", "rent", "net", "adults", "kids", "persons", "price"]
-
-
 WHOLE = ["adults", "kids", "persons"]
-
-
 N = 60
 
 

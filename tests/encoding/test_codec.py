@@ -22,8 +22,6 @@ from sklearn_pnl.geometry import TensorPoset, eta_from_prob, order_mask, theta_f
 from sklearn_pnl.geometry.many_body.bases import ScaledBasis
 
 SEEDS = [0, 1, 2]
-
-
 SHAPE = (3, 2, 3)
 
 
@@ -138,8 +136,6 @@ def test_errors_name_the_index_of_a_code_in_a_later_block(make, backend):
 
 
 LARGE_SHAPE = (4, 5, 6)
-
-
 ORDERS = [1, 2, [(0, 1), (2,)]]
 
 

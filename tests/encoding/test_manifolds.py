@@ -27,11 +27,7 @@ from sklearn_pnl.geometry import TensorPoset
 from sklearn_pnl.methods.draws import Draws, MixupDraws, NewCodes
 
 SEEDS = [0, 1, 2]
-
-
 LABELS = np.repeat([0, 1], [40, 20])
-
-
 SOLVED = {"fiber": FiberManifold, "theta": ThetaManifold, "eta": EtaManifold}
 
 

@@ -17,11 +17,7 @@ from sklearn_pnl.encoding.neighbors import EuclideanSearch, TrainingRows
 from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
 
 SEEDS = [0, 1, 2]
-
-
 SHAPE = (3, 2, 3)
-
-
 TENSOR = (3, 2, 4)
 
 

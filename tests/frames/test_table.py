@@ -28,8 +28,6 @@ from sklearn_pnl import ManyBodyImputer, PNLAugmenter, PNLSampler, compare_sampl
 from sklearn_pnl.frames import TableReader, read_table, warn_extreme_values
 
 pd = pytest.importorskip("pandas")
-
-
 CONTAINERS = ["pandas", "polars", "pyarrow"]
 
 
@@ -450,11 +448,7 @@ def objects(rows):
 
 
 NUMBERS = np.ones((5, 3))
-
-
 WORDS = np.column_stack([NUMBERS.astype(str), list("abcde")])
-
-
 RAGGED = [np.ones((2, n)) for n in (4, 4, 5)]
 
 

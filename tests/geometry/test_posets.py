@@ -40,11 +40,7 @@ from sklearn_pnl.geometry.many_body.solvers import mixed_solver
 # The shapes cover one mode, modes of length 1, and modes of more than 16 cells, for
 # which transforms use cumulative sums.
 SHAPES = [(1,), (5,), (20,), (2, 3), (1, 4, 1), (3, 18), (7, 2, 2), (2, 2, 2, 2)]
-
-
 SEEDS = [0, 1, 2]
-
-
 TRANSFORMS = ["zeta", "moebius", "eta", "eta_inverse"]
 
 
