@@ -202,36 +202,52 @@ def infeasible_request(seed):
 
 def least_cost(request):
     """Compute the least cost with Clarabel."""
-    import clarabel
-
     a, lower, upper = request.system()
     n, (x, w) = len(request.table), (request.table.ravel(), request.weights().ravel())
-    root = np.sqrt(w)
-    low, high = (np.tile(end, n) for end in (request.low, request.high))
+    low, high = (np.tile(bound, n) for bound in (request.low, request.high))
+    # In units in which all weights are 1, and all coefficients are at most 1.
+    root, start = np.sqrt(w), a @ x
     scaled = a @ diags_array(root)
     sizes = np.maximum(abs(scaled).max(axis=1).toarray().ravel(), 1e-300)
-    scaled, start = diags_array(1 / sizes) @ scaled, a @ x
-    equal = lower == upper
-    above, below = ~equal & np.isfinite(upper), ~equal & np.isfinite(lower)
-    rows = [scaled[equal], scaled[above], -scaled[below]]
-    ends = [(bound - start) / sizes for bound in (lower, upper)]
-    ends = [ends[0][equal], ends[1][above], -ends[0][below]]
-    one = eye_array(len(x), format="csr")
-    is_bounded = np.isfinite(high)
-    rows += [one[is_bounded], -one]
-    ends += [((high - x) / root)[is_bounded], (x - low) / root]
+    bounds = (lower - start) / sizes, (upper - start) / sizes
+    scaled = csr_array(diags_array(1 / sizes) @ scaled)
+    return least_square(0 * x, scaled, *bounds, (low - x) / root, (high - x) / root)
+
+
+def least_square(target, a, lower, upper, low, high):
+    """Minimise ``|z - target|**2`` under constraints and bounds, with Clarabel.
+
+    Returns
+    -------
+    value : float
+    status : str
+    """
+    import clarabel
+
+    one, equal = eye_array(len(target), format="csr"), lower == upper
+    sides = [(a[equal], lower[equal])]
+    for part, bounds in (
+        (a[~equal], (lower[~equal], upper[~equal])),
+        (one, (low, high)),
+    ):
+        for sign, bound in zip((-1, 1), bounds, strict=True):
+            finite = np.isfinite(bound)
+            sides.append((sign * part[finite], sign * bound[finite]))
+    matrix = csc_matrix(vstack([side for side, _ in sides], "csc"))
     n_equal = int(equal.sum())
+    cones = [
+        clarabel.ZeroConeT(n_equal),
+        clarabel.NonnegativeConeT(matrix.shape[0] - n_equal),
+    ]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    matrix = csc_matrix(vstack(rows, "csc"))
-    cones = [clarabel.ZeroConeT(n_equal)]
-    cones.append(clarabel.NonnegativeConeT(matrix.shape[0] - n_equal))
-    solution = clarabel.DefaultSolver(
-        csc_matrix(2 * one), np.zeros(len(x)), matrix, np.concatenate(ends), cones,
-        settings,
-    ).solve()  # fmt: skip
-    return float(solution.obj_val), str(solution.status)
+    limits = np.concatenate([limit for _, limit in sides])
+    solver = clarabel.DefaultSolver(
+        csc_matrix(2 * one), -2 * target, matrix, limits, cones, settings
+    )
+    solution = solver.solve()
+    return float(solution.obj_val + target @ target), str(solution.status)
 
 
 # --- checks -------------------------------------------------------------------------
