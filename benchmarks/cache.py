@@ -72,10 +72,12 @@ def _parts(estimator):
         return parts
     if package not in ("sklearn_pnl", "benchmarks", "tests"):
         return [*parts, _version(package)]
-    # A sampler of this library, or one built around it.
-    parts.append(library_code())
+    source = inspect.getsource(sys.modules[module])
     if package != "sklearn_pnl":
-        parts.append(_code(inspect.getsource(sys.modules[module])))
+        parts.append(_code(source))
+    if "sklearn_pnl" in source or package == "sklearn_pnl":
+        # A sampler of this library, or one built around it.
+        parts.append(library_code())
     return parts
 
 

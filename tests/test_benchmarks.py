@@ -16,8 +16,18 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.baselines import Baseline, seeded
 from benchmarks.harness import Split, evaluate
-from benchmarks.imbalance import fresh, manifolds, problems, public, ratios, wide
+from benchmarks.imbalance import (
+    families,
+    fresh,
+    manifolds,
+    problems,
+    public,
+    ratios,
+    wide,
+)
 from benchmarks.imbalance import report as imbalance
+from benchmarks.imbalance import rules as rules_of_lines
+from benchmarks.imbalance.rule_sampler import RuleSampler, blocks
 from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
@@ -478,3 +488,77 @@ def test_checks_of_real_tables_find_violated_guarantees(column, value, broken):
     rows.loc[60, column] = value
     found = list(real_tables.broken(REAL, y, rows, labels))
     assert any(message.startswith(broken) for message in found)
+
+
+# --- rules of the sampler on lines ----------------------------------------------------
+
+
+@pytest.fixture
+def table_with_flags():
+    """Return rows in which two flags exclude each other, and the third is free."""
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1], [200, 40])
+    flags = rng.randint(2, size=(240, 3)).astype(float)
+    flags[:, 1] *= 1 - flags[:, 0]
+    return np.hstack([rng.normal(size=(240, 2)), flags]), y
+
+
+@pytest.mark.parametrize("name", rules_of_lines.SETTINGS)
+def test_each_version_of_a_rule_gives_rows_within_bounds(name, table_with_flags):
+    X, y = table_with_flags
+    sampler = RuleSampler(**rules_of_lines.SETTINGS[name], random_state=0)
+    X_res, y_res = sampler.fit_resample(X, y)
+    new = X_res[len(X) :]
+    np.testing.assert_array_equal(X_res[: len(X)], X)
+    assert y_res.sum() == round(200 / 3)
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+    is_flag = np.isin(new[:, 2:], [0, 1])
+    binary = sampler.binary
+    assert is_flag.all() == (binary != "numbers")
+    both = (new[:, 2] == 1) & (new[:, 3] == 1)
+    assert binary not in ("linked", "blocks") or not both.any()
+
+
+def test_linked_columns_exclude_chance():
+    rng = np.random.RandomState(0)
+    flags = np.zeros((100, 3), bool)
+    # Two rare flags meet in no row by chance; two frequent flags exclude each other.
+    flags[:2, 0] = flags[2:4, 1] = True
+    flags[:, 2] = rng.permutation(np.arange(100) < 50)
+    assert len(np.unique(blocks(flags[:, :2], least=0))) == 1
+    assert len(np.unique(blocks(flags[:, :2], least=5))) == 2
+    opposite = np.column_stack([flags[:, 2], ~flags[:, 2]])
+    assert len(np.unique(blocks(opposite, least=5))) == 1
+
+
+@pytest.mark.parametrize("centre", ["base", "mixed"])
+def test_noise_has_the_covariance_of_differences(centre):
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(6, 2)) * [1, 3]
+    near = np.array([[j for j in range(6) if j != i] for i in range(6)])
+    rules = rules_of_lines.NO_RULES | {"centre": centre, "noise": 0.5}
+    sampler = RuleSampler(**rules)
+    noise = sampler._noise(rows, np.zeros(200_000, int), near, rng)
+    differences = rows[1:] - rows[0]
+    if centre == "mixed":
+        p, q = np.triu_indices(6, 1)
+        differences = rows[p] - rows[q]
+    wanted = 0.25 * differences.T @ differences / len(differences)
+    np.testing.assert_allclose(np.cov(noise.T), wanted, rtol=0.03, atol=0.02)
+
+
+def test_holm_correction_of_a_textbook_example():
+    # Holm (1979): the smallest p times m, the next times m - 1, and so on.
+    p = rules_of_lines.holm([0.01, 0.04, 0.03, 0.005])
+    np.testing.assert_allclose(p, [0.03, 0.06, 0.06, 0.02])
+
+
+def test_families_have_few_minority_rows():
+    y = np.repeat([0, 1], [3000, 900])
+    rows = families.some_rows(y)
+    assert len(rows) == 800
+    assert (np.diff(rows) > 0).all()
+    assert y[rows].mean() == pytest.approx(1 / 9, abs=0.001)
+    y = np.repeat([0, 1], [60, 40])
+    assert y[families.some_rows(y)].sum() == 12

@@ -1,0 +1,249 @@
+"""Compare the rules of a sampler on straight lines, one by one, by PROTOCOL.md.
+
+``python -m benchmarks.imbalance.rules``
+"""
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import wilcoxon
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+from benchmarks.tables import markdown, read_csv, write_csv
+from sklearn_pnl import PNLSampler
+
+from ..harness import evaluate
+from ..rivals import Rival, seeded
+from . import report
+from .learners import LEARNERS
+from .problems import load_tables
+from .rule_sampler import SHARE, Rose, RuleSampler
+from .run import FOLDER, chosen
+from .scores import DIRECTIONS, of_model
+from .shares import with_share
+
+# All rules of the sampler, and none of them.
+ALL_RULES = {
+    "neighbors": "third",
+    "scale": "local spread",
+    "noise": 0.6,
+    "centre": "mixed",
+    "bounds": "reflect",
+    "agreed": "all",
+    "binary": "blocks",
+    "mutual": True,
+}
+NO_RULES = {
+    "neighbors": 10,
+    "scale": "given",
+    "noise": 0.41,
+    "centre": "base",
+    "bounds": "reflect",
+    "agreed": "none",
+    "binary": "numbers",
+    "mutual": False,
+}
+# The changes of each rule.
+VERSIONS = {
+    "neighbors": (10, "third"),
+    # The rows are scaled, so that the deviation of all columns is 1.
+    "scale": ("given", "range", "local spread"),
+    "bounds": ("reflect", "clip"),
+    "noise": (0.0, 0.41, 0.6),
+    "centre": ("base", "mixed"),
+    "agreed": ("none", "atoms", "all"),
+    "binary": ("numbers", "coin", "each", "linked", "blocks"),
+    "mutual": (False, True),
+}
+
+
+def changed(rules):
+    """Return variants by name: each version of each rule, with the other rules."""
+    return {
+        f"{rule}: {version}": rules | {rule: version}
+        for rule, versions in VERSIONS.items()
+        for version in versions
+        if version != rules[rule]
+        and not (rule == "mutual" and rules["binary"] == "numbers")
+    }
+
+
+SETTINGS = {
+    "all rules": ALL_RULES,
+    "no rules": NO_RULES,
+    **{f"all, {name}": rules for name, rules in changed(ALL_RULES).items()},
+    **{f"none, {name}": rules for name, rules in changed(NO_RULES).items()},
+}
+RIVALS = {
+    "none": Rival(),
+    "PNL": with_share(PNLSampler, SHARE),
+    "ROSE": Rival(seeded(Rose)),
+    **{
+        name: Rival(seeded(RuleSampler, **settings))
+        for name, settings in SETTINGS.items()
+    },
+}
+FINAL = ("none", "PNL", "no rules", "ROSE")
+
+NEIGHBORS = {
+    "5-NN": LEARNERS["5-NN"],
+    "25-NN": lambda seed: KNeighborsClassifier(25, weights="distance"),
+}
+DECIDING = {
+    "boosting, leaves of 5": lambda seed: HistGradientBoostingClassifier(
+        min_samples_leaf=5, random_state=seed
+    ),
+    "regularised boosting": lambda seed: HistGradientBoostingClassifier(
+        min_samples_leaf=5,
+        max_iter=150,
+        learning_rate=0.05,
+        max_leaf_nodes=8,
+        max_features=0.5,
+        random_state=seed,
+    ),
+    **NEIGHBORS,
+    "forest": LEARNERS["forest"],
+}
+
+
+def cheap():
+    """Return the learners for the comparison of rules."""
+    from .boosting import LGBMClassifier
+
+    plain = {"min_child_samples": 5, "n_jobs": 1, "verbose": -1}
+    regularised = plain | {
+        "n_estimators": 150,
+        "learning_rate": 0.05,
+        "num_leaves": 8,
+        "colsample_bytree": 0.5,
+    }
+    return {
+        "LightGBM, leaves of 5": seeded(LGBMClassifier, **plain),
+        "regularised LightGBM": seeded(LGBMClassifier, **regularised),
+        **NEIGHBORS,
+        "forest": seeded(RandomForestClassifier, n_estimators=50, n_jobs=1),
+    }
+
+
+def reported():
+    """Return the learners that do not decide."""
+    from .boosting import BOOSTING
+
+    return {"CatBoost": BOOSTING["CatBoost"], "logistic": LEARNERS["logistic"]}
+
+
+def of_model_at_prevalence(model, split, rival):
+    """Return all scores, the balanced accuracy with a threshold at the prevalence."""
+    return of_model(model, split, replace(rival, threshold=True))
+
+
+def run(tables, rivals, learners, seeds, n_jobs=1):
+    """Return rows of scores, one seed after the other."""
+    rows = []
+    for seed in seeds:
+        rows += evaluate(
+            [replace(table, draws=(seed,), folds=2) for table in tables],
+            rivals,
+            learners,
+            of_model_at_prevalence,
+            folder=FOLDER / "rules",
+            n_jobs=n_jobs,
+        )
+    return rows
+
+
+def gains(rows, reference):
+    """Return 1000 times the gain over a sampler, with standard error and p."""
+    found, families = report.scores(rows)
+    lines = []
+    for sampler in dict.fromkeys(key[0] for key in found):
+        if sampler != reference:
+            line = {"sampler": sampler}
+            for metric, short in report.SHORT.items():
+                ours, theirs = (
+                    found[name, report.OVERALL, metric] for name in (sampler, reference)
+                )
+                gain = 1000 * DIRECTIONS[metric] * (ours - theirs)
+                line[short] = with_error(of_families(gain, families))
+            lines.append(line)
+    return lines
+
+
+def of_families(gain, families):
+    """Return the mean gain of each family of tables."""
+    return np.array([gain[families == name].mean() for name in np.unique(families)])
+
+
+def with_error(gain):
+    """Format the mean of a gain, its standard error, and p of Wilcoxon's test."""
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return f"{gain.mean():+.1f} ± {error:.1f} ({report.p_value(gain)})"
+
+
+def by_learner(rows, sampler, reference):
+    """Return the gain of a sampler by learner; p is corrected by Holm's method."""
+    found, families = report.scores(rows)
+    names = list(dict.fromkeys(row["learner"] for row in rows))
+    columns = {}
+    for metric, short in report.SHORT.items():
+        each = [
+            of_families(
+                1000
+                * DIRECTIONS[metric]
+                * (found[sampler, name, metric] - found[reference, name, metric]),
+                families,
+            )
+            for name in names
+        ]
+        p = holm([wilcoxon(g, zero_method="zsplit").pvalue for g in each])
+        columns[short] = [
+            f"{g.mean():+.1f} ± {g.std(ddof=1) / np.sqrt(len(g)):.1f} ({q:.2g})"
+            for g, q in zip(each, p, strict=True)
+        ]
+    return [
+        {"learner": name} | {short: values[i] for short, values in columns.items()}
+        for i, name in enumerate(names)
+    ]
+
+
+def holm(p):
+    """Correct p-values for several tests by Holm's method."""
+    p = np.asarray(p)
+    order = np.argsort(p)
+    corrected = np.empty(len(p))
+    factors = np.arange(len(p), 0, -1)
+    corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * factors))
+    return corrected
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", default="families")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
+    parser.add_argument("--samplers", nargs="+", help="default: all")
+    parser.add_argument("--final", action="store_true", help="all learners")
+    parser.add_argument("--n-jobs", type=int, default=1)
+    options = parser.parse_args()
+    names = options.samplers
+    if options.final:
+        learners, names = DECIDING | reported(), names or FINAL
+    else:
+        learners = cheap()
+    tables = load_tables(options.tables)
+    rows = run(tables, chosen(names, RIVALS), learners, options.seeds, options.n_jobs)
+    name = f"imbalance-{'final' if options.final else 'rules'}-{options.tables}"
+    write_csv(report.summarise(rows), name)
+    rows = read_csv(name)
+    for reference in ("none", "all rules", "no rules"):
+        if any(row["sampler"] == reference for row in rows):
+            print(f"\n1000 times the gain over: {reference}\n")
+            print(markdown(gains(rows, reference)))
+    if options.final:
+        print("\nPNL minus none, by learner (p corrected by Holm's method)\n")
+        print(markdown(by_learner(rows, "PNL", "none")))
+
+
+if __name__ == "__main__":
+    main()
