@@ -75,8 +75,7 @@ def recipes(draw, lines=False):
     n_candidates = draw(st.sampled_from([5, None]))
     noise = draw(st.sampled_from([0, 0.3, 0.6]))
     if lines or draw(st.booleans()):
-        agreed = {"agreed_cells": draw(st.booleans())}
-        return params | {"method": Lines(noise, n_candidates=n_candidates, **agreed)}
+        return params | {"method": Lines(noise, n_candidates=n_candidates)}
     draws = MixupDraws(noise, n_candidates=n_candidates)
     method = Codes(
         draw(st.sampled_from([None, 1])),

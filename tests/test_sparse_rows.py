@@ -50,8 +50,7 @@ def drawn(X, seed=0, n=60, **params):
 SETTINGS = {
     "defaults": {},
     "no limits": {"extrapolation": None},
-    "affine": {"extrapolation": None, "method": Lines(agreed_cells=False)},
-    "noise in agreed cells": {"method": Lines(agreed_cells=False)},
+    "more noise": {"method": Lines(noise=1)},
     "no noise": {"method": Lines(noise=0)},
     "value support": {"value_support": "auto"},
 }

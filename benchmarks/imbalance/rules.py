@@ -5,6 +5,7 @@
 
 import argparse
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import wilcoxon
@@ -14,15 +15,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from benchmarks.tables import markdown, read_csv, write_csv
 from sklearn_pnl import PNLSampler
 
+from ..baselines import Baseline, seeded
 from ..harness import evaluate
-from ..rivals import Rival, seeded
 from . import report
 from .learners import LEARNERS
 from .problems import load_tables
 from .rule_sampler import SHARE, Rose, RuleSampler
 from .run import FOLDER, chosen
 from .scores import DIRECTIONS, of_model
-from .shares import with_share
+from .shares import at_least, with_share
 
 # All rules of the sampler, and none of them.
 ALL_RULES = {
@@ -70,18 +71,30 @@ def changed(rules):
     }
 
 
+# Without the rules that gain nothing.
+FEW_RULES = ALL_RULES | {"centre": "base", "agreed": "none", "binary": "linked"}
 SETTINGS = {
     "all rules": ALL_RULES,
     "no rules": NO_RULES,
+    "few rules": FEW_RULES,
+    "few rules, noise: 0.41": FEW_RULES | {"noise": 0.41},
+    "few rules, agreed: atoms": FEW_RULES | {"agreed": "atoms"},
+    "few rules, scale: range": FEW_RULES | {"scale": "range"},
+    "few rules, mutual: False": FEW_RULES | {"mutual": False},
     **{f"all, {name}": rules for name, rules in changed(ALL_RULES).items()},
     **{f"none, {name}": rules for name, rules in changed(NO_RULES).items()},
 }
-RIVALS = {
-    "none": Rival(),
+SAMPLERS = {
+    "none": Baseline(),
     "PNL": with_share(PNLSampler, SHARE),
-    "ROSE": Rival(seeded(Rose)),
+    "PNL, value support": Baseline(
+        seeded(
+            PNLSampler, value_support="auto", sampling_strategy=partial(at_least, SHARE)
+        )
+    ),
+    "ROSE": Baseline(seeded(Rose)),
     **{
-        name: Rival(seeded(RuleSampler, **settings))
+        name: Baseline(seeded(RuleSampler, **settings))
         for name, settings in SETTINGS.items()
     },
 }
@@ -134,18 +147,18 @@ def reported():
     return {"CatBoost": BOOSTING["CatBoost"], "logistic": LEARNERS["logistic"]}
 
 
-def of_model_at_prevalence(model, split, rival):
+def of_model_at_prevalence(model, split, baseline):
     """Return all scores, the balanced accuracy with a threshold at the prevalence."""
-    return of_model(model, split, replace(rival, threshold=True))
+    return of_model(model, split, replace(baseline, threshold=True))
 
 
-def run(tables, rivals, learners, seeds, n_jobs=1):
+def run(tables, samplers, learners, seeds, n_jobs=1):
     """Return rows of scores, one seed after the other."""
     rows = []
     for seed in seeds:
         rows += evaluate(
             [replace(table, draws=(seed,), folds=2) for table in tables],
-            rivals,
+            samplers,
             learners,
             of_model_at_prevalence,
             folder=FOLDER / "rules",
@@ -232,7 +245,7 @@ def main():
     else:
         learners = cheap()
     tables = load_tables(options.tables)
-    rows = run(tables, chosen(names, RIVALS), learners, options.seeds, options.n_jobs)
+    rows = run(tables, chosen(names, SAMPLERS), learners, options.seeds, options.n_jobs)
     name = f"imbalance-{'final' if options.final else 'rules'}-{options.tables}"
     write_csv(report.summarise(rows), name)
     rows = read_csv(name)

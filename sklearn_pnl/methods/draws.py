@@ -29,7 +29,7 @@ from .._utils.validation import (
     seeded_clone,
 )
 from ..encoding.neighbors import METRIC
-from .lines import zero_sum_weights
+from .lines import noise_weights
 from .parents import choose_parents
 from .source import Request
 
@@ -151,9 +151,9 @@ class MixupDraws(Draws):
 
     A new code lies between the code of a random row and the code of a random nearest
     neighbour of the row, at a uniform position. The code is decoded with both rows,
-    weighted by the position. The noise is a random combination of the codes of
-    the row and its neighbours, with weights that sum to 0. The noise therefore has the
-    size and the correlations of the data near the row. A coordinate in which both codes
+    weighted by the position. The noise is a normal combination of the differences
+    between the codes of the neighbours and of the row. The noise therefore has the size
+    and the correlations of the data near the row. A coordinate in which both codes
     agree has no noise.
 
     Parameters
@@ -226,7 +226,7 @@ class MixupDraws(Draws):
             difference = take(codes, pair.second) - codes_i
             mixed = codes_i + floats_like(t, codes) * difference
             if self.noise > 0:
-                weights = zero_sum_weights(pair, self.noise, codes.shape[0], rng)
+                weights = noise_weights(pair, self.noise, codes.shape[0], rng)
                 # Without noise, zeros that both parents share stay 0.
                 differs = cast(difference != 0, mixed.dtype)
                 mixed += differs * combined(weights, codes)

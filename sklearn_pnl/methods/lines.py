@@ -4,7 +4,7 @@ The code of a row is the row itself (the base is the whole manifold):
 
     row         x_i            a point of the m-flat manifold of all rows
     mixed row   x_i + t (x_j - x_i), 0 <= t <= 1, on the m-geodesic from x_i to x_j
-    noise       sum_a z_a x_a, sum_a z_a = 0, over x_i and its neighbours
+    noise       sum_a z_a (x_a - x_i), z_a normal, over the neighbours x_a of x_i
 
 Two theorems follow from this form. A mixed row is a convex combination of training
 rows. It therefore satisfies every linear equality and inequality that the training rows
@@ -14,8 +14,7 @@ combination of training rows, and satisfies every linear equality of the trainin
 Noise can exceed bounds and violate orders of columns. The steps of ``columns/repair``
 prevent this: the noise of columns in relations is shortened, and the other columns are
 reflected at their bounds. A change of a single column preserves only known equalities
-(``columns/relations.py``). Unknown equalities are preserved with
-``agreed_cells=False``, if no bound and no rounding applies.
+(``columns/relations.py``).
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ class Lines(BaseEstimator):
 
     This is the method for tables: :class:`PNLAugmenter` with ``method="lines"``. Each
     new row mixes a random training row and one of its nearest neighbours at a uniform
-    position. Noise is then added: a normal zero-sum combination of the row and its
-    neighbours. The covariance of the noise is ``noise ** 2`` times the covariance of
-    the differences between the row and its neighbours. The noise thus has the size and
-    the shape of the data in the neighbourhood. Rows with more than one axis are
-    flattened.
+    position. Noise is then added: a normal combination of the differences between the
+    neighbours and the row. The covariance of the noise is ``noise ** 2`` times the mean
+    outer product of these differences. The noise thus has the size and the shape of the
+    data in the neighbourhood. A cell in which both parents agree has no noise if its
+    column is in no equality, so that frequent values stay frequent. Rows with more than
+    one axis are flattened.
 
     Affine combinations of training rows satisfy all linear equalities of the training
-    rows. However, bounds, rounding, binary columns and agreed cells (see
-    ``agreed_cells``) change single columns. New rows then satisfy only the equalities
-    that were found or given.
+    rows. However, bounds, rounding, binary columns and cells without noise change
+    single columns. New rows then satisfy only the equalities that were found or given.
 
     Parameters
     ----------
@@ -59,15 +58,8 @@ class Lines(BaseEstimator):
         Standard deviation of the noise, relative to the differences between neighbours.
         A larger value spreads new rows farther from the line between the two parents.
         With ``1 / sqrt(6)``, about 0.41, the noise restores the covariance that mixing
-        removes; the default also restores the covariance that bounds and agreed cells
-        remove. 0 gives rows on the line.
-
-    agreed_cells : bool, default=True
-        Whether cells in which both parents have the same value receive no noise, so
-        that values that many rows share stay unchanged. With False,
-        ``extrapolation=None`` and ``value_support=None``, new rows also satisfy
-        equalities that were not found, such as a total of 120 columns in 80 rows. The
-        columns of the equality must then be floats and not binary.
+        removes; the default also restores a part of the covariance that bounds and
+        agreed cells remove. 0 gives rows on the line.
 
     n_candidates : int or None, default=16384
         Number of random training rows to which the search for neighbours is limited.
@@ -91,7 +83,6 @@ class Lines(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "noise": [NOT_NEGATIVE],
-        "agreed_cells": ["boolean"],
         "n_candidates": [TWO_OR_MORE, None],
     }
     # Rows may have missing cells and negative values; atoms are copied from a parent.
@@ -101,11 +92,9 @@ class Lines(BaseEstimator):
         self,
         noise: float = 0.6,
         *,
-        agreed_cells: bool = True,
         n_candidates: int | None = 2**14,
     ) -> None:
         self.noise = noise
-        self.agreed_cells = agreed_cells
         self.n_candidates = n_candidates
 
     def count_neighbors(self, k_neighbors: Any, m: int, data_name: str) -> int:
@@ -223,11 +212,10 @@ class LineSource(Source):
         rows, absent = self.mixable.rows, self.mixable.absent
         if self.settings.noise == 0 or parents.neighbors.shape[1] == 1:
             return None
-        # With zero-sum weights, a new row stays an affine combination.
-        weights = zero_sum_weights(parents, self.settings.noise, rows.shape[0], rng)
+        weights = noise_weights(parents, self.settings.noise, rows.shape[0], rng)
         noise = weights @ rows
         if issparse(rows):
-            return noise.multiply(difference != 0) if self._agrees else noise
+            return noise.multiply(difference != 0)
         if absent is not None:
             # sum z_a (x_a - x_d) over the present cells; d is the donor.
             c = np.flatnonzero(absent.any(axis=0))
@@ -235,31 +223,22 @@ class LineSource(Source):
             noise[:, c] = weights @ (rows[:, c] * present)
             noise[:, c] -= (weights @ present) * rows[np.ix_(donors, c)]
             noise[:, c] *= present[donors]
-        if self._agrees:
-            agreed = difference == 0
-            agreed &= self.mixable.single
-            if absent is not None:
-                agreed &= ~(absent[parents.base_rows] | absent[parents.second])
-            noise[agreed] = 0
+        noise[(difference == 0) & self.mixable.single] = 0
         return noise
 
-    @property
-    def _agrees(self):
-        """Whether cells in which both parents agree receive no noise."""
-        return self.settings.agreed_cells and self.mixable.single.any()
 
+def noise_weights(parents, noise, m, rng):
+    """Draw weights (n, m) of training rows that give noise shaped like a neighbourhood.
 
-def zero_sum_weights(parents, noise, m, rng):
-    """Draw weights (n, m) that sum to 0 in each row: noise shaped like a neighbourhood.
-
-    The noise of a row is the sum of normal weights times the deviations of the row and
-    its k neighbours from their mean. Its covariance is k / 2 times the mean, over all
-    pairs of these rows, of the outer product of their difference.
+    The noise of a row is a normal combination of the differences between its k
+    neighbours and the row. Its covariance is ``noise ** 2`` times the mean outer
+    product of these differences. The weights of a row sum to 0, so that a row with
+    noise is an affine combination of training rows.
     """
     n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
-    z = rng.standard_normal((n, k + 1))
-    z -= z.mean(axis=1, keepdims=True)
-    z *= noise * np.sqrt(2 / k)
+    z = np.empty((n, 1 + k))
+    z[:, 1:] = rng.standard_normal((n, k)) * (noise / np.sqrt(k))
+    z[:, 0] = -z[:, 1:].sum(axis=1)
     near = parents.neighbors[parents.source]
     indptr = np.arange(0, n * (k + 1) + 1, k + 1)
     return csr_array((z.ravel(), near.ravel(), indptr), (n, m))

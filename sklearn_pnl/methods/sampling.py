@@ -20,6 +20,7 @@ from .._utils.arrays import dense
 from .._utils.progress import tracked
 from .._utils.warnings import warn_user
 from ..columns.constraints import Infeasibility, LinearConstraints, read_constraints
+from ..columns.copies import warn_copies
 from ..columns.mixing import find_mixable
 from ..columns.repair import (
     LAST_STEPS,
@@ -180,13 +181,16 @@ class FittedRows:
             request = replace(sampler.request, with_codes=True)
             sampler = replace(sampler, request=request)
         if totals is not None:
-            return sample_with_totals(sampler, rng, totals)
+            batch, report = sample_with_totals(sampler, rng, totals)
+            self._warn_copies(batch)
+            return batch, report
         batch = joined(sampler.batches(rng), n_samples)
         if not batch.values.shape[0]:
             raise ValueError(
                 f"{self.context.caller}: none of {n_samples} new rows satisfies the "
                 "constraints. Pass infeasible='raise' to see the reason."
             )
+        self._warn_copies(batch)
         if not reports:
             return batch, None
         return batch, report_of(
@@ -195,6 +199,19 @@ class FittedRows:
             n_train=len(self.source.mixable),
             n_parents=effective_size(np.bincount(batch.parents[:, 0])),
         )
+
+    def _warn_copies(self, batch):
+        """Warn if more than half of the new rows equal a training row."""
+        rows, mixable = self.context.rows, self.source.mixable
+        if rows is None:
+            return
+        strata = mixable.strata or [(range(rows.shape[0]), None)]
+        if all(len(members) == 1 for members, _ in strata):
+            # A warning in ``fit`` has named the only row, or the groups of one row.
+            return
+        labels = mixable.labels
+        of_donors = None if labels is None else labels[batch.donors]
+        warn_copies(batch.values, of_donors, rows, labels, self.context.caller)
 
     def row_sampler(
         self, n_samples, constraints=None, drops=False, advice="", shares=None

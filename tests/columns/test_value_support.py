@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl import Lines, PNLAugmenter, PNLSampler
 from sklearn_pnl.columns.repair import STEPS, round_values
 from sklearn_pnl.columns.value_support import find_value_support
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
@@ -365,7 +365,7 @@ def test_a_duration_between_two_months_is_computed_from_them():
     for order in (["start", "end", "took"], ["took", "end", "start"]):
         frame = pd.DataFrame({name: columns[name] for name in order})
         frame["paid"] = rng.normal(size=400)
-        new = PNLAugmenter().fit(frame).sample(300, random_state=0)
+        new = PNLAugmenter(Lines(0.8)).fit(frame).sample(300, random_state=0)
         assert (new["took"] == new["end"] - new["start"]).all()
         assert (new["took"] >= pd.Timedelta(0)).all()
         assert (new["start"].dt.day == 1).all() and (new["end"].dt.day == 1).all()

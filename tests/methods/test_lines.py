@@ -21,7 +21,7 @@ from sklearn_pnl.methods.source import Request
 pd = pytest.importorskip("pandas")
 
 SEEDS = [0, 1, 2]
-BARE = {"extrapolation": None, "method": Lines(agreed_cells=False)}
+BARE = {"extrapolation": None}
 
 
 def draw(X, n=500, seed=0, with_parents=False, **params):
@@ -84,7 +84,7 @@ def test_mixing_removes_a_sixth_of_the_covariance_of_differences(seed):
     differences = 2 * np.cov(X.T)
     spread = np.sqrt(np.diag(differences))
     for noise in (0, 6**-0.5, 0.6):
-        bare = {"extrapolation": None, "method": Lines(noise, agreed_cells=False)}
+        bare = {"extrapolation": None, "method": Lines(noise)}
         new = draw(X, n, seed, k_neighbors=m - 1, equalities=None, **bare)
         expected = np.cov(X.T, ddof=0) + differences * (noise**2 - 1 / 6)
         error = (np.cov(new.T) - expected) / np.outer(spread, spread)
@@ -93,6 +93,25 @@ def test_mixing_removes_a_sixth_of_the_covariance_of_differences(seed):
         # The mean is that of the rows, within six deviations.
         gap = np.abs(new.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
         assert gap.max() < 6 / np.sqrt(n)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_has_the_covariance_of_the_differences_to_neighbours(seed):
+    rng = np.random.default_rng(seed)
+    X, n, k = rng.normal(size=(30, 3)) * [1, 10, 0.1], 40_000, 5
+    read = read_table(TableReader(None), X)
+    found = find_relations(read, None, 0.0, None)
+    source = fit_rows(Lines(0.5), read, found, k, None, None, "test").source
+    state = np.random.RandomState(seed)
+    request = Request(n, k, base_rows=np.full(n, 7))
+    parents = choose_parents(source.search, request, state)
+    noise = source.mix(parents, parents.base_rows, state)[1]
+    differences = X[parents.neighbors[0, 1:]] - X[7]
+    assert len(parents.neighbors) == 1
+    expected = 0.25 * differences.T @ differences / k
+    size = np.sqrt(np.diag(expected))
+    error = (noise.T @ noise / n - expected) / np.outer(size, size)
+    assert np.abs(error).max() < 6 * np.sqrt(2 / n)
 
 
 def test_copies_of_a_column_stay_copies():
@@ -107,25 +126,22 @@ def test_copies_of_a_column_stay_copies():
 # --- the draw, literally ----------------------------------------------------------
 
 
-def draw_slow(
-    X, parents, noise, rng, low, high, equal, orders, distances, agreed_cells
-):
+def draw_slow(X, parents, noise, rng, low, high, equal, orders, distances):
     """Compute steps 2 to 6 of the sampling for one row and cell after the other."""
     n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
-    g = rng.standard_normal((n, k + 1))
+    g = rng.standard_normal((n, k))
     tied = np.zeros(X.shape[1], bool)
     tied[[*equal, *np.ravel(orders)]] = True
     new = np.empty((n, X.shape[1]))
     for row in range(n):
         x_i, x_j = X[parents.base_rows[row]], X[parents.second[row]]
         b = x_i + parents.position[row] * (x_j - x_i)
-        z = (g[row] - g[row].mean()) * noise * np.sqrt(2 / k)
-        near = parents.neighbors[parents.source[row]]
-        step = sum(z[a] * (X[near[a]] - x_i) for a in range(k + 1))
-        if agreed_cells:
-            for c in range(X.shape[1]):
-                if x_i[c] == x_j[c] and c not in equal:
-                    step[c] = 0
+        z = g[row] * noise / np.sqrt(k)
+        near = parents.neighbors[parents.source[row], 1:]
+        step = sum(z[a] * (X[near[a]] - x_i) for a in range(k))
+        for c in range(X.shape[1]):
+            if x_i[c] == x_j[c] and c not in equal:
+                step[c] = 0
         s = np.inf
         for c in np.flatnonzero(tied):
             if step[c] != 0:
@@ -149,9 +165,8 @@ def draw_slow(
     return new
 
 
-@pytest.mark.parametrize("agreed_cells", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
+def test_new_rows_follow_the_documented_formula(seed):
     rng = np.random.default_rng(seed)
     parts = rng.gamma(1.0, size=(60, 3))
     ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
@@ -162,7 +177,7 @@ def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
     state = np.random.RandomState
-    settings = Lines(0.6, agreed_cells=agreed_cells, n_candidates=None)
+    settings = Lines(0.6, n_candidates=None)
     rows = fit_rows(settings, read, found, 7, None, None, "test")
     source = rows.source
     parents = choose_parents(source.search, Request(300, 7), state(seed))
@@ -173,7 +188,7 @@ def test_new_rows_follow_the_documented_formula(seed, agreed_cells):
     new = repair(batch, rows.context, STEPS)
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
-        found.orders, found.distances, agreed_cells,
+        found.orders, found.distances,
     )  # fmt: skip
     assert_allclose(new.values, slow, rtol=0, atol=1e-9)
     assert_array_equal(new.donors, parents.base_rows)
@@ -437,14 +452,17 @@ def test_new_rows_of_two_rows_and_of_copies():
     t = (new - X[0]) @ (X[1] - X[0]) / np.sum((X[1] - X[0]) ** 2)
     assert_allclose(new, X[0] + t[:, None] * (X[1] - X[0]), atol=1e-12)
     copies = np.repeat(X[:1], 30, axis=0)
-    assert_array_equal(draw(copies, 50), np.repeat(X[:1], 50, axis=0))
+    with pytest.warns(UserWarning, match="100% of the new rows equal a training row"):
+        new = draw(copies, 50)
+    assert_array_equal(new, np.repeat(X[:1], 50, axis=0))
 
 
 def test_copies_of_a_row_are_equally_likely_second_parents():
     # With 40 copies and 5 neighbours, a search would return the same five rows for all
     # copies.
     X = np.vstack([np.zeros((40, 2)), np.random.default_rng(0).normal(size=(20, 2))])
-    _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
+    with pytest.warns(UserWarning, match="equal a training row"):
+        _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
     of_copies = parents[parents[:, 0] < 40, 1]
     assert set(of_copies) == set(range(40))
 
