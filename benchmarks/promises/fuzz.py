@@ -28,6 +28,14 @@ OUTCOMES = ("kept", "warned", "said", "refused", "error", "silent")
 # units in the last place of terms.
 SHARE, ROUNDING = 1e-9, 16
 EXTRAPOLATION = (0, 0, 0, 0.1, None)
+RATIO = "sampling_strategy"
+# Settings of the samplers.
+SETTINGS = {
+    "default": {},
+    "order=1": {"order": 1},
+    "paper": {"method": "paper"},
+    "1/3": {RATIO: 1 / 3},
+}
 FIRST_DAY, DAY = np.datetime64("2024-01-01", "ns"), np.timedelta64(86400 * 10**9, "ns")
 
 
@@ -41,6 +49,12 @@ class Table:
     equalities: list = field(default_factory=list)  # Coefficients by name, and a value.
     orders: list = field(default_factory=list)  # Names that rise from left to right.
     runs: list = field(default_factory=list)  # Names of which exactly one is 1.
+    # Coefficients by name, and a value, of a sum of rounded values.
+    near: list = field(default_factory=list)
+    # Names of discrete columns whose combinations all occur in the rows.
+    joint: list = field(default_factory=list)
+    # Names of two columns, of which the second exceeds the first by a least difference.
+    apart: list = field(default_factory=list)
 
     def __post_init__(self):
         # Columns of a frame have names, and types of their own.
@@ -73,11 +87,14 @@ def _words_as_objects(frame):
 
 
 REAL = "normal amount missing zeros constant total cents composition ordered counted"
-WHOLE = " whole whole_total one_hot flags"
+WHOLE = " whole whole_total one_hot flags stay"
+NEAR = " shares bill ledger pair"
 GROUPS = {
-    **dict.fromkeys(["float64", "float32"], REAL + WHOLE),
+    "float64": REAL + WHOLE + NEAR,
+    "float32": REAL + WHOLE,
     **dict.fromkeys(
-        ["pandas", "polars"], REAL + WHOLE + " words words day single grid weeks"
+        ["pandas", "polars"],
+        REAL + WHOLE + NEAR + " words words day single grid weeks coded named interval",
     ),
     "int64": WHOLE + " grid",
     "sparse": "zeros one_hot flags total ordered",
@@ -127,6 +144,42 @@ def group(kind, rng, n):
         case "flags":
             implied = rng.integers(0, 2, n)
             return [implied * rng.integers(0, 2, n), implied], {"orders": [(0, 1)]}
+        case "stay":
+            first = rng.integers(0, 900, n)
+            last = first + rng.integers(2, 40) + rng.poisson(9, n)
+            return [first, last], {"orders": [(0, 1)], "apart": [(0, 1)]}
+        case "interval":
+            first = rng.integers(0, 900, n)
+            last = first + rng.integers(1, 20) + rng.poisson(30, n)
+            days = [FIRST_DAY + value * DAY for value in (first, last)]
+            return days, {"apart": [(0, 1)]}
+        case "shares":
+            shares = rng.dirichlet(np.full(k, 3.0), n).T
+            return list((100 * shares).round(1)), {"near": [([1.0] * k, 100.0)]}
+        case "bill":
+            parts = rng.lognormal(3, 1, (k, n))
+            columns = [*parts.round(2), parts.sum(axis=0).round(2)]
+            return columns, {"near": [([1.0] * k + [-1.0], 0.0)]}
+        case "ledger":
+            opening, paid_in, paid_out = rng.gamma(2.0, size=(3, n)) * size
+            columns = [opening, paid_in, paid_out, opening + paid_in - paid_out]
+            return columns, {"equalities": [([1.0, 1.0, -1.0, -1.0], 0.0)]}
+        case "pair":
+            count = rng.poisson(2, n) * rng.integers(0, 2, n)
+            amount = count * rng.gamma(9.0, size=n) * size
+            return [count, amount], {}
+        case "coded":
+            level = rng.integers(0, 2, n)
+            other = level | (rng.random(n) < 0.3)
+            words = np.array(["no", "yes"])[level]
+            return [words, level, other.astype(int)], {"joint": [range(3)]}
+        case "named":
+            level = rng.integers(0, k, n)
+            levels = list(np.eye(k, dtype=int)[level].T)
+            return [np.array(list("abcdefg"))[level], *levels], {
+                "runs": [range(1, k + 1)],
+                "joint": [range(k + 1)],
+            }
         case "words":
             country = rng.integers(0, 3, n)
             city = 2 * country + rng.integers(0, 2, n)
@@ -142,7 +195,7 @@ def random_table(rng):
         names = [f"c{len(columns) + i}" for i in range(len(found))]
         columns |= dict(zip(names, found, strict=True))
         for key, (fact,) in facts.items():
-            if key != "equalities":
+            if key not in ("equalities", "near"):
                 made.setdefault(key, []).append([names[i] for i in fact])
             else:
                 terms = dict(zip(names, fact[0], strict=True))
@@ -255,6 +308,24 @@ def broken(table, members, new, ask, extrapolation=0, resolution=False):
         gap = np.abs(_sum(terms, new) - value)
         if np.any(gap > _room(terms, old, new) + _unit(old, terms) * abs(value)):
             yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
+    for terms, value in table.near * (looked_for and not ask.given):
+        if not hidden.isdisjoint(terms):
+            continue
+        gaps = [np.nanmax(np.abs(_sum(terms, x) - value)) for x in (old, new)]
+        if gaps[1] > 5 * gaps[0] + _unit(old, terms) * abs(value):
+            yield f"near equality of {' '.join(terms)}: off by {gaps[1]:.2g}"
+    for names in table.joint * (len(old) >= 60):
+        seen = set(old[names].itertuples(index=False, name=None))
+        if not ask.given and not seen.issuperset(
+            new[names].dropna().itertuples(index=False, name=None)
+        ):
+            yield f"combination of {' '.join(names)}"
+    for first, last in table.apart * (extrapolation == 0 and not ask.given):
+        least = (old[last] - old[first]).min()
+        if old[[first, last]].nunique().min() > 2 and (
+            (new[last] - new[first]).min() < least
+        ):
+            yield f"least difference of {first} {last}"
     for names in table.orders:
         # No order is known of columns that are alike in all rows, or of constants.
         diff = np.nan_to_num(np.diff(old[names].to_numpy(float), axis=1))
@@ -351,23 +422,28 @@ def _ranges(table, old, new, extrapolation):
             yield f"range of {name}"
 
 
-def trial(seed):
+def trial(seed, setting="default"):
     """Return a row with the outcome of one case."""
-    rng = np.random.default_rng(seed)
+    rng, settings = np.random.default_rng(seed), SETTINGS[setting]
     table, asked = random_table(rng), str(rng.choice(ASKED, p=[0.4, 0.3, 0.2, 0.1]))
     door = str(rng.choice(["PNLSampler", "PNLAugmenter"]))
     extrapolation = EXTRAPOLATION[rng.integers(len(EXTRAPOLATION))]
     members, n = np.ones(len(table.y), bool), 25
     if door == "PNLSampler":
-        members, n = table.y == 1, int(np.sum(1 - 2 * table.y))
+        members, ratio = table.y == 1, settings.get(RATIO, 1)
+        n = int(np.sum(table.y == 0) * ratio) - int(np.sum(table.y))
+        if n <= 0:
+            # The class already has this share of the rows.
+            settings, n = SETTINGS["default"], int(np.sum(1 - 2 * table.y))
     ask = ask_for(asked, table, members, n, rng)
     asked = asked if ask.given else "nothing"
     size = f"{len(table.y)} x {table.frame.shape[1]}, {members.sum()} of the class"
-    row = {"seed": seed, "door": door, "form": table.form, "asked": asked, "size": size}
+    row = {"seed": seed, "setting": setting, "door": door, "form": table.form}
+    row |= {"asked": asked, "size": size}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            missed = _attempt(door, table, members, n, ask, extrapolation)
+            missed = _attempt(door, table, members, n, ask, extrapolation, settings)
         except Exception as error:
             return row | {"outcome": _kind(error), "says": f"{error}"[:300]}
     # Advice, such as too many neighbours for the rows, does not concern guarantees.
@@ -377,14 +453,17 @@ def trial(seed):
     return row | {"outcome": outcome, "says": "; ".join([*missed, *said])[:300]}
 
 
-def _attempt(door, table, members, n, ask, extrapolation):
+def _attempt(door, table, members, n, ask, extrapolation, settings):
     X, missed = table.given(), []
     if door == "PNLAugmenter":
-        augmenter = PNLAugmenter(extrapolation=extrapolation).fit(X)
+        settings = {key: settings[key] for key in settings if key != RATIO}
+        augmenter = PNLAugmenter(extrapolation=extrapolation, **settings).fit(X)
         new = table.read(augmenter.sample(n, random_state=0, **ask.given))
     else:
         given = {name: {1: asked} for name, asked in ask.given.items()}
-        sampler = PNLSampler(extrapolation=extrapolation, random_state=0, **given)
+        sampler = PNLSampler(
+            extrapolation=extrapolation, random_state=0, **given, **settings
+        )
         rows, labels = sampler.fit_resample(X, table.y)
         rows, parents = table.read(rows), sampler.parent_indices_
         new = rows[len(members) :].reset_index(drop=True)
@@ -407,7 +486,7 @@ def _kind(error):
 
 def summary(rows):
     """Count outcomes by kind of request, function and container."""
-    for key in ("asked", "door", "form"):
+    for key in ("setting", "asked", "door", "form"):
         for value in dict.fromkeys(row[key] for row in rows):
             found = [row["outcome"] for row in rows if row[key] == value]
             counts = {what: found.count(what) for what in OUTCOMES}
@@ -419,10 +498,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--case", type=int, help="this one alone")
+    parser.add_argument("--settings", nargs="+", default=[*SETTINGS])
     parser.add_argument("--n-jobs", type=int, default=1)
     given = parser.parse_args()
     seeds = range(given.cases) if given.case is None else [given.case]
-    rows = Parallel(given.n_jobs)(delayed(trial)(seed) for seed in seeds)
+    rows = Parallel(given.n_jobs)(
+        delayed(trial)(seed, setting) for seed in seeds for setting in given.settings
+    )
     for row in rows:
         if row["outcome"] in ("error", "silent"):
             print(*row.values(), sep=" | ")
