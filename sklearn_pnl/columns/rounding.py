@@ -198,6 +198,8 @@ def _largest_remainders(exact, counts, least, most, settled, weights, missing):
 
 def on_steps(values, steps, to=np.rint, widths=1.0, origins=0.0):
     """Round values (n, D) to the steps of their columns."""
+    if np.all(steps == 1) and np.all(widths == 1):
+        return to(values)
     places = (values / steps - origins) / widths
     return multiples(origins + widths * to(places), steps)
 
