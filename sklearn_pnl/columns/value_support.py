@@ -107,7 +107,7 @@ class ValueSupport:
         return are_atoms
 
     @property
-    def is_coarse(self):
+    def is_coarse(self) -> bool:
         """Whether the resolution of a column is coarser than its steps."""
         return bool(self.calendars) or bool((self.widths > 1).any())
 
