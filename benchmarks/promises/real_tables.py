@@ -73,7 +73,7 @@ def with_labels(frame):
             )
     for name in frame.select_dtypes("number").columns[::-1]:
         values = frame[name].to_numpy(float)
-        y = np.where(values > np.nanquantile(values, 0.9), 1, 0)
+        y = np.where(values > frame[name].quantile(0.9), 1, 0)
         if _is_minority(y.sum(), len(frame)):
             return frame.drop(columns=name), y
     return frame, np.where(np.arange(len(frame)) >= 0.9 * len(frame), 1, 0)
@@ -96,7 +96,7 @@ def broken(X, y, rows, labels):
         yield "labels"
     for name in X:
         yield from _column(name, X[name], new[name])
-    named = [name for name in X if not _is_number(X[name]) and not _is_time(X[name])]
+    named = [name for name in X if _is_category(X[name])]
     if named:
         text = X[y == 1][named].astype(str), new[named].astype(str)
         seen, found = (set(map(tuple, part.to_numpy())) for part in text)
@@ -107,6 +107,10 @@ def broken(X, y, rows, labels):
 
 def _is_number(column):
     return pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "b"
+
+
+def _is_category(column):
+    return not pd.api.types.is_numeric_dtype(column) and not _is_time(column)
 
 
 def _is_time(column):
