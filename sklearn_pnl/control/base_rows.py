@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._utils.arrays import slices
 from ..columns.constraints import ALMOST, TOL
 from ..geometry.convex.integers import integers_near, least_missed
-from .weights import effective_size, nearest_weights
+from ..geometry.convex.weights import effective_size, nearest_weights
 
 # Distinct values among which the base row of a new row is drawn: several times the
 # twenty rows that the kernel needs.

@@ -24,9 +24,9 @@ from .._utils.warnings import warn_user
 from ..columns.constraints import ALMOST, stack_terms
 from ..frames.containers import columns_of, is_frame
 from ..geometry import Raking, RakingError, rake_array
+from ..geometry.convex.weights import TINY, effective_size
 from .integer_weights import integer_weights
 from .row_totals import ROUNDING, RowTotals
-from .weights import _TINY, effective_size
 
 _SOLVER_CONSTRAINTS = {
     "tol": [NOT_NEGATIVE],
@@ -341,7 +341,7 @@ def _limits_of_weights(bounds, design):
             "bounds must be ratios of a weight to its design weight, (lower, upper) "
             f"with 0 <= lower <= upper, and lower finite; got {bounds!r}."
         )
-    return low * design, np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
+    return low * design, np.where(design > 0, high, 0.0) * np.maximum(design, TINY)
 
 
 def check_order(given, X, name):

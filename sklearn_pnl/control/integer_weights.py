@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from ..columns.constraints import ALMOST
 from ..geometry.convex.integers import integers_near
+from ..geometry.convex.weights import TINY
 from .row_totals import ROUNDING
-from .weights import _TINY
 
 # Larger integer terms are amounts. An exact integer solution for amounts takes too
 # long.
@@ -126,7 +126,7 @@ def _exchanged(integers, weights, group, terms, lower, upper):
     """
     if not len(terms):
         return integers
-    sizes = np.abs(terms).mean(axis=1) + _TINY
+    sizes = np.abs(terms).mean(axis=1) + TINY
     terms, lower, upper = terms / sizes[:, None], lower / sizes, upper / sizes
     values = terms @ integers
     for _ in range(_MOST_EXCHANGES):
@@ -137,7 +137,7 @@ def _exchanged(integers, weights, group, terms, lower, upper):
         if missed <= ROUNDING or not len(ups) or not len(downs):
             break
         # For each row that can be rounded up, find rows of the group with near terms.
-        least, width = terms[k].min(), 2 * np.ptp(terms[k]) + _TINY
+        least, width = terms[k].min(), 2 * np.ptp(terms[k]) + TINY
         keys = group[downs] + (terms[k, downs] - least) / width
         downs = downs[np.argsort(keys, kind="stable")]
         aim = np.clip((terms[k, ups] - missing[k] - least) / width, 0, 0.75)

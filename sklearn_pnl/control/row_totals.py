@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 
 from ..columns.constraints import LinearConstraints, stack_terms
 from ..geometry.convex.reach import box_reach, span
+from ..geometry.convex.weights import TINY, nearest_weights
 from .totals import (
     as_totals,
     check_level_sum,
@@ -22,7 +23,6 @@ from .totals import (
     read_counts,
     read_sum,
 )
-from .weights import _TINY, nearest_weights
 
 # Rounding in double precision can change a total by this share.
 ROUNDING = 1e-12
@@ -76,7 +76,7 @@ class RowTotals(LinearConstraints):
     def values(self, weights):
         """Compute the totals (k,) of weights."""
         sums = self.coefficients @ weights
-        return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
+        return np.where(self.is_mean, sums / max(np.sum(weights), TINY), sums)
 
     def residual(self, weights):
         """Compute the residuals (k,) as shares of the sums of absolute terms."""

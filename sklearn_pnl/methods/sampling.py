@@ -47,8 +47,8 @@ from ..control.infeasible_requests import explain_infeasible
 from ..control.projection import project_rows
 from ..control.sum_projection import project_to_totals
 from ..control.totals import Totals
-from ..control.weights import effective_size
 from ..frames import warn_extreme_values
+from ..geometry.convex.weights import effective_size
 from .source import Request
 
 # New cells of a batch, so that temporaries stay small.

@@ -16,6 +16,11 @@ r"""Convex solvers: linear constraints, margins of tables, and Newton's method.
     the start of the projections of :mod:`sklearn_pnl.geometry.many_body`. If the sweeps
     converge slowly, :func:`linear_projection` continues.
 
+``weights``
+    Positive weights of rows with given sums. Rows with equal coefficients form a cell,
+    so that counts are fitted by sweeps over few cells (``fitting.fit_counts``).
+    :func:`linear_projection` solves other problems.
+
 ``newton``, ``quasi_newton``
     Newton's method for many small convex problems at once, with a line search. Rows
     that have converged leave the batch. The direction is computed from dense Hessians,

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sklearn_pnl.control.weights import (
+from sklearn_pnl.geometry import linear_projection
+from sklearn_pnl.geometry.convex.weights import (
     disjoint_margins,
     effective_size,
     nearest_weights,
 )
-from sklearn_pnl.geometry import linear_projection
 
 
 def counts_of(seed, n=200, sizes=(4, 3, 2)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..geometry import linear_projection
-from ..geometry.convex.fitting import fit_counts
+from .affine import linear_projection
+from .fitting import fit_counts
 
-_TINY = np.finfo(float).tiny
+TINY = np.finfo(float).tiny
 # Sweeps of proportional fitting before Newton's method. A Newton step for more counts
 # takes longer than hundreds of sweeps.
 _SWEEPS, _FEW_COUNTS = 50, 1024
@@ -139,7 +139,7 @@ def _project(terms, lower, upper, start, limits, tol, max_iter):
             max_iter=max_iter - n_iter,
         )
         weights, n_iter = result.measure[0], n_iter + int(result.n_iter[0])
-        near = np.maximum(weights, _TINY)
+        near = np.maximum(weights, TINY)
         values = terms @ near
         missed = np.abs(values - np.clip(values, lower, upper))
         if np.all(missed <= tol * (abs(terms) @ near)) or n_iter >= max_iter:
