@@ -47,7 +47,8 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
     largest = eps * np.maximum(np.abs(columns.least), np.abs(columns.most))
     if len(relations.equalities):
         _check_equalities(rows, relations, eps, largest, caller)
-    is_checked = columns.steps > 0
+    # Binary columns are copied, and have bounds.
+    is_checked = (columns.steps > 0) & ~columns.binary
     if not has_steps:
         is_checked &= precision == 0
     if not has_resolution:

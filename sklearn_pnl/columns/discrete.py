@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
-from .._utils.arrays import dense, slices
+from .._utils.arrays import BLOCK_CELLS, dense, slices, some_columns
 
 # Largest number of binary columns that are divided into blocks.
 MOST_LINKED = 2048
@@ -43,7 +43,32 @@ FEW_ROWS = 1024
 # --- blocks of binary columns ---------------------------------------------------------
 
 
-def find_blocks(flags, least, most, equations, order):
+def masks_of(rows, columns, least, most):
+    """Return which cells (n, b) of binary columns have the larger value, and are known.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        Rows; missing cells are NaN.
+    columns : ndarray of int of shape (b,)
+        Binary columns.
+    least, most : ndarray of shape (b,)
+        The two values of each column.
+
+    Returns
+    -------
+    high : ndarray of bool of shape (n, b)
+    known : ndarray of bool of shape (n, b)
+    """
+    high, known = np.empty((2, len(rows), len(columns)), bool)
+    for part in slices(len(rows), 1 + BLOCK_CELLS // max(1, rows.shape[1])):
+        cells = some_columns(rows[part], columns)
+        high[part] = cells == most
+        known[part] = high[part] | (cells == least)
+    return high, known
+
+
+def find_blocks(high, known, equations, order):
     """Return the block (b,), from 1, of each binary column.
 
     Two binary columns share a block if an equality contains both, or if some
@@ -52,28 +77,36 @@ def find_blocks(flags, least, most, equations, order):
 
     Parameters
     ----------
-    flags : ndarray or sparse matrix of shape (n, b)
-        Binary columns; missing cells are NaN.
-    least, most : ndarray of shape (b,)
-        The two values of each column.
+    high, known : ndarray of bool of shape (n, b)
+        Cells that have the larger value, and that are not missing.
     equations : ndarray of shape (k, b)
         Coefficients of equalities.
-    order : ndarray of int of shape (n,) or None
-        A random order of the rows; None for sparse rows.
+    order : ndarray of int of shape (n,)
+        A random order of the rows.
     """
+    b = high.shape[1]
+    if not 0 < b <= MOST_LINKED:
+        return np.zeros(b, int)
+    linked = _linked_pairs(high, known[:, :1] if known.all() else known, order)
+    return _components(linked, equations)
+
+
+def find_sparse_blocks(flags, least, most, equations):
+    """Return the block (b,), from 1, of each column of a sparse matrix (n, b)."""
     b = flags.shape[1]
     if not 0 < b <= MOST_LINKED:
         return np.zeros(b, int)
+    return _components(_linked_sparse_pairs(flags, least, most), equations)
+
+
+def _components(linked, equations):
+    """Return the block (b,), from 1, of columns with links (b, b) and equalities."""
     members = (equations != 0).astype(float)
-    linked = members.T @ members > 0
-    if issparse(flags):
-        linked |= _linked_sparse_pairs(flags, least, most)
-    else:
-        linked |= _linked_pairs(*_values_of(flags, least, most, order))
+    linked = linked | (members.T @ members > 0)
     return 1 + connected_components(linked, directed=False)[1]
 
 
-def move_to_donor(blocks, flags, least, most, keys, order):
+def move_to_donor(blocks, high, known, keys, order):
     """Return blocks (b,) with block 0 for columns that follow a key.
 
     The donor gives block 0, together with the categories and the atoms.
@@ -81,27 +114,19 @@ def move_to_donor(blocks, flags, least, most, keys, order):
     Parameters
     ----------
     blocks : ndarray of int of shape (b,)
-    flags, least, most, order
+    high, known, order
         As for :func:`find_blocks`.
     keys : list of ndarray of int of shape (n,)
-        Codes of categories, and of atoms of numeric columns.
+        Codes of categories, and of copied values of numeric columns.
     """
     blocks = blocks.copy()
     if blocks.any() and keys:
-        high, low = _values_of(flags, least, most, order)
+        # Each part of the rows is then a sample.
+        high, low = high[order], (known & ~high)[order]
         for key in keys:
             follows = _following_flags(key[order], high, low, np.flatnonzero(blocks))
             blocks[np.isin(blocks, blocks[follows])] = 0
     return blocks
-
-
-def _values_of(flags, least, most, order):
-    """Return the masks (n, b) of the larger and the smaller value, in random order.
-
-    Each part of the rows is then a sample.
-    """
-    flags = flags[order]
-    return flags == most, flags == least
 
 
 def _least_expected(n_columns):
@@ -112,28 +137,40 @@ def _least_expected(n_columns):
     return max(LEAST_EXPECTED, 2 * np.log(n_columns))
 
 
-def _linked_pairs(high, low):
+def _linked_pairs(high, known, order):
     """Return the mask (b, b) of pairs with a combination of values in no row.
 
     Chance is excluded by the number of rows that are expected if the columns are
-    independent. ``high`` and ``low`` (n, b) are masks of the two values.
+    independent.
+
+    Parameters
+    ----------
+    high : ndarray of bool of shape (n, b)
+        Whether a column has the larger of its two values.
+    known : ndarray of bool of shape (n, b) or (n, 1)
+        Whether a cell is not missing; one column if no cell is missing.
+    order : ndarray of int of shape (n,)
+        A random order of the rows.
     """
-    expected = _least_expected(high.shape[1])
-    sizes = [np.count_nonzero(value, axis=0) for value in (high, low)]
-    few = [value[:FEW_ROWS].astype(np.float32) for value in (high, low)]
-    linked = np.zeros((high.shape[1], high.shape[1]), bool)
-    for i, j in ((0, 0), (0, 1), (1, 1)):
-        is_likely = np.outer(sizes[i], sizes[j]) >= expected * len(high)
-        first, second = np.nonzero(is_likely & (few[i].T @ few[j] == 0))
-        if len(high) > FEW_ROWS and len(first):
-            # The bits of all rows check the pairs that a few rows do not rule out.
-            bits = [np.packbits(value.T, axis=1) for value in (high, low)]
-            absent = np.empty(len(first), bool)
-            for part in slices(len(first), 1 + 2**22 // len(high)):
-                both = bits[i][first[part]] & bits[j][second[part]]
-                absent[part] = ~both.any(axis=1)
-            first, second = first[absent], second[absent]
-        linked[first, second] = True
+    n, b = high.shape
+    n_high = np.count_nonzero(high, axis=0)
+    sizes = n_high, np.count_nonzero(known, axis=0) - n_high
+    few = order[:FEW_ROWS]
+    h, p = high[few].astype(np.float32), known[few].astype(np.float32)
+    both, one, every = h.T @ h, h.T @ p, p.T @ p
+    # Numbers of rows that have both larger values, the first, and none.
+    counts = {(0, 0): both, (0, 1): one - both, (1, 1): every - one - one.T + both}
+    bits = [np.ascontiguousarray(np.packbits(x, axis=0).T) for x in (high, known)]
+    bits[1] = bits[1] & ~bits[0]
+    linked = np.zeros((b, b), bool)
+    for (i, j), count in counts.items():
+        is_likely = np.outer(sizes[i], sizes[j]) >= _least_expected(b) * n
+        first, second = np.nonzero((count == 0) & is_likely)
+        # The bits of all rows check the pairs that a few rows do not rule out.
+        for part in slices(len(first), 1 + 2**22 // n):
+            rows = bits[i][first[part]] & bits[j][second[part]]
+            absent = ~rows.any(axis=1)
+            linked[first[part][absent], second[part][absent]] = True
     return linked
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from .._utils.arrays import slices, some_columns
+from .._utils.arrays import BLOCK_CELLS, slices, some_columns
 from .._utils.blocks import observed_bounds, random_order
 from .._utils.threads import one_blas_thread
 from .._utils.typing import Rows
@@ -29,6 +29,8 @@ from .discrete import (
     find_blocks,
     find_implied_values,
     find_levels,
+    find_sparse_blocks,
+    masks_of,
     move_to_donor,
 )
 from .equalities import echelon_of, has_range, search_equalities
@@ -275,7 +277,7 @@ def find_relations(
     least, most = observed_bounds(rows)
     check_ranges(least, most, table.column_names)
     order = None if table.is_large else random_order(rows)
-    binary = _two_valued(rows, least, most, order) & is_flat
+    binary = _two_valued(rows, least, most, steps, order) & is_flat
     width = most - least
     low, high = limits(least, most, extrapolation, steps, binary)
     names = table.feature_names
@@ -389,12 +391,14 @@ def _with_resolution(relations, rows):
 
 def _with_discrete(relations, rows, labels, order):
     """Return relations with the blocks and levels of the rows (n, D) of all classes."""
-    columns, binary = relations.columns, relations.columns.binary
+    columns, binary = relations.columns, np.flatnonzero(relations.columns.binary)
     equations = relations.equalities.coefficients[:, binary]
-    flags = rows[:, binary], columns.least[binary], columns.most[binary]
-    blocks = find_blocks(*flags, equations, order)
+    values = columns.least[binary], columns.most[binary]
     if order is None:
+        blocks = find_sparse_blocks(rows[:, binary], *values, equations)
         return replace(relations, blocks=blocks)
+    masks = masks_of(rows, binary, *values)
+    blocks = find_blocks(*masks, equations, order)
     implied = find_implied_values(rows, labels, columns, order)
     relations = replace(relations, implied=implied)
     missing = np.isnan(rows) if columns.table.has_missing else None
@@ -403,7 +407,7 @@ def _with_discrete(relations, rows, labels, order):
     keys = [] if labels is None else list(labels.T)
     for j, values in relations.copied_values.items():
         keys.append((rows[:, [j]] == values) @ np.arange(1, 1 + len(values)))
-    blocks = move_to_donor(blocks, *flags, keys, order)
+    blocks = move_to_donor(blocks, *masks, keys, order)
     return replace(relations, blocks=blocks, levels=levels)
 
 
@@ -487,7 +491,7 @@ def least_distances(rows, orders, steps, extrapolation):
 # --- binary columns ---------------------------------------------------------------
 
 
-def _two_valued(rows, least, most, order):
+def _two_valued(rows, least, most, steps, order):
     """Return a mask of the binary columns.
 
     With fewer than three rows, no column counts as binary.
@@ -498,9 +502,14 @@ def _two_valued(rows, least, most, order):
         two[c[(x > least[c]) & (x < most[c])]] = False
         has_zero = np.bincount(c, minlength=len(two)) < rows.shape[0]
         return two & ~(has_zero & (least < 0) & (most > 0))
+    # Integers have no value between two neighbouring integers.
+    unknown = np.flatnonzero(two & (most - least > steps))
     for part in (rows[order[:256]], rows):
-        c = np.flatnonzero(two)
-        two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
+        cells = some_columns(part, unknown)
+        for block in slices(len(cells), 1 + BLOCK_CELLS // max(1, len(unknown))):
+            x = cells[block]
+            two[unknown] &= ~((x > least[unknown]) & (x < most[unknown])).any(axis=0)
+        unknown = unknown[two[unknown]]
     return two
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from .._utils.arrays import dense, nonzero_cells, slices
+from .._utils.arrays import dense, nonzero_cells, slices, some_columns
 from .audit import audit_relations
 from .constraints import EPS
 from .rounding import (
@@ -176,13 +176,17 @@ def copy_flags(batch, context):
     if not len(binary):
         return batch
     if issparse(batch.values):
-        return batch._replace(values=_with_sparse_flags(batch, context))
-    givers = batch.donors[:, None]
-    if batch.from_second is not None:
-        i, j = batch.parents[:, :1], batch.parents[:, 1:2]
-        givers = np.where(batch.from_second[:, context.blocks], j, i)
-    batch.values[:, binary] = context.rows[givers, binary]
-    return batch
+        values = _with_sparse_flags(batch, context)
+        return batch._replace(values=values, from_second=None)
+    if batch.from_second is None:
+        batch.values[:, binary] = context.rows[np.ix_(batch.donors, binary)]
+        return batch
+    flags, others = (
+        some_columns(context.rows[parents], binary) for parents in batch.parents.T[:2]
+    )
+    np.copyto(flags, others, where=batch.from_second[:, context.blocks])
+    batch.values[:, binary] = flags
+    return batch._replace(from_second=None)
 
 
 def _with_sparse_flags(batch, context):

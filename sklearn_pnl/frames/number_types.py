@@ -9,6 +9,8 @@ from math import gcd
 
 import numpy as np
 
+from .._utils.arrays import BLOCK_CELLS, slices
+
 # Nanoseconds in each unit of time.
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # Names of values in messages, by the kind of the dtype.
@@ -143,9 +145,18 @@ class Counts:
         numbers = far // unit + (far % unit) / unit
         return np.where(after, numbers, -numbers)
 
+    def _rounded(self, numbers):
+        return np.clip(np.rint(numbers), self.lowest, self.highest)
+
     def restore(self, numbers):
         """Round and clip numbers to the dtype; return floats if some are missing."""
-        steps = np.clip(np.rint(numbers), self.lowest, self.highest)
+        if self._plain and numbers.ndim == 2 and not np.isnan(numbers).any():
+            # In blocks, temporaries stay in the cache.
+            restored = np.empty(numbers.shape, self.dtype)
+            for part in slices(len(numbers), 1 + BLOCK_CELLS // numbers.shape[1]):
+                restored[part] = self._rounded(numbers[part])
+            return restored
+        steps = self._rounded(numbers)
         if self._plain:
             return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)

@@ -20,6 +20,7 @@ reflected at their bounds. A change of a single column preserves only known equa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,6 +196,8 @@ class LineSource(Source):
     def mix(self, parents, donors, rng):
         """Return mixed rows (n, D) and their noise (n, D), which can be None."""
         rows, t = self.mixable.rows, parents.position
+        if not self._is_mixed:
+            return rows[parents.base_rows], None
         mixed, difference = rows[parents.base_rows], rows[parents.second]
         if issparse(rows):
             difference = difference - mixed
@@ -225,6 +228,14 @@ class LineSource(Source):
             noise[:, c] *= present[donors]
         noise[(difference == 0) & self.mixable.single] = 0
         return noise
+
+    @cached_property
+    def _is_mixed(self):
+        """Whether a column varies that is not copied, as all binary columns are."""
+        rows, binary = self.mixable.rows, self.mixable.binary
+        if issparse(rows) or binary is None:
+            return True
+        return bool((rows[:, ~binary] != rows[0, ~binary]).any())
 
 
 def noise_weights(parents, noise, m, rng):

@@ -10,7 +10,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from sklearn_pnl import PNLAugmenter
-from sklearn_pnl.columns.discrete import find_blocks, move_to_donor
+from sklearn_pnl.columns.discrete import (
+    find_blocks,
+    find_sparse_blocks,
+    masks_of,
+    move_to_donor,
+)
 from sklearn_pnl.columns.relations import find_relations
 from sklearn_pnl.control import ColumnConstraint
 from sklearn_pnl.frames import TableReader, read_table
@@ -112,10 +117,11 @@ def test_blocks_equal_their_definition(seed, n):
     least, most = np.zeros(12), np.ones(12)
     expected = blocks_by_definition(flags, [kind, other])
     for order in (np.arange(n), rng.permutation(n)):
-        found = find_blocks(flags, least, most, np.zeros((0, 12)), order)
-        sparse = find_blocks(csr_array(flags), least, most, np.zeros((0, 12)), None)
+        masks = masks_of(flags, np.arange(12), least, most)
+        found = find_blocks(*masks, np.zeros((0, 12)), order)
+        sparse = find_sparse_blocks(csr_array(flags), least, most, np.zeros((0, 12)))
         assert_array_equal(sparse, found)
-        found = move_to_donor(found, flags, least, most, [kind, other], order)
+        found = move_to_donor(found, *masks, [kind, other], order)
         same = found[:, None] == found
         assert_array_equal(same, expected[:, None] == expected)
         assert_array_equal(found == 0, expected == 0)
@@ -124,9 +130,10 @@ def test_blocks_equal_their_definition(seed, n):
 @pytest.mark.parametrize("seed", range(5))
 def test_chance_links_few_columns(seed):
     rng = np.random.default_rng(seed)
-    flags = (rng.random((1000, 300)) < rng.beta(0.3, 3, 300)).astype(float)
-    least, most = np.zeros(300), np.ones(300)
-    found = find_blocks(flags, least, most, np.zeros((0, 300)), np.arange(1000))
+    high = rng.random((1000, 300)) < rng.beta(0.3, 3, 300)
+    found = find_blocks(
+        high, np.ones_like(high), np.zeros((0, 300)), rng.permutation(1000)
+    )
     assert len(np.unique(found)) >= 295
 
 
