@@ -19,7 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csc_matrix, csr_array, diags_array, hstack, vstack
+from scipy.sparse import (
+    csc_matrix,
+    csr_array,
+    diags_array,
+    eye_array,
+    hstack,
+    kron,
+    vstack,
+)
 from scipy.sparse.linalg import lsmr
 
 from ..geometry.convex.highs import solved
@@ -155,6 +163,23 @@ def _largest_miss(values, bounds):
 # --- rows ---------------------------------------------------------------------------
 
 
+def joint_coefficients(n, system, sums=None):
+    """Return coefficients (c, n D) of the constraints of n rows, then of their sums."""
+    parts = [kron(eye_array(n), csr_array(system.coefficients))]
+    if sums is not None:
+        parts.append(kron(csr_array(np.ones((1, n))), csr_array(sums.coefficients)))
+    return csr_array(vstack(parts, format="csr"))
+
+
+def joint_bounds(n, system, sums=None):
+    """Return both bounds (c,) of the constraints of n rows, then of their sums."""
+    of_sums = (sums.lower, sums.upper) if sums is not None else ((), ())
+    return [
+        np.append(np.broadcast_to(bound, (n, len(system))), last)
+        for bound, last in zip((system.lower, system.upper), of_sums, strict=True)
+    ]
+
+
 @dataclass(frozen=True)
 class _Cells:
     """The cells that can move, as variables of weight 1, and their constraints.
@@ -182,48 +207,18 @@ class _Cells:
     @classmethod
     def of_rows(cls, rows, weights, system, low, high, sums=None):
         """Build the constraints of rows (n, D) within their bounds."""
-        n, d = rows.shape
         free = (weights > 0) & (low < high)
-        place = np.cumsum(free).reshape(n, d) - 1
-        units, each = np.sqrt(weights), np.arange(n)[:, None]
-        k, j = np.nonzero(system.coefficients)
-        entries = [
-            (
-                each * len(system) + k,
-                place[:, j],
-                system.coefficients[k, j] * units[:, j],
-            )
-        ]
-        keep = [free[:, j]]
-        bounds = [
-            [np.broadcast_to(bound, (n, len(system))) - rows @ system.coefficients.T]
-            for bound in (system.lower, system.upper)
-        ]
-        if sums is not None:
-            t, j = np.nonzero(sums.coefficients)
-            number = np.broadcast_to(n * len(system) + t, (n, len(t)))
-            entries.append((number, place[:, j], sums.coefficients[t, j] * units[:, j]))
-            keep.append(free[:, j])
-            for bound, requested in zip(bounds, (sums.lower, sums.upper), strict=True):
-                bound.append(requested - sums.of(rows))
-        number, place, values = (
-            np.concatenate([x[mask] for x, mask in zip(part, keep, strict=True)])
-            for part in zip(*entries, strict=True)
-        )
-        lower, upper = (np.concatenate([*map(np.ravel, bound)]) for bound in bounds)
-        a = csr_array((values, (number, place)), shape=(len(lower), int(free.sum())))
-        sizes = np.zeros(len(lower))
-        np.maximum.at(sizes, number, np.abs(values))
+        base, units = rows[free], np.sqrt(weights[free])
+        a = joint_coefficients(len(rows), system, sums)
+        reached = a @ rows.ravel()
+        a = a.tocsc()[:, free.ravel()] @ diags_array(units)
+        lower, upper = (x - reached for x in joint_bounds(len(rows), system, sums))
+        sizes = abs(a).max(axis=1).toarray().ravel() if free.any() else 0 * lower
         used = np.flatnonzero((sizes > 0) & (np.isfinite(lower) | np.isfinite(upper)))
-        scale = 1 / sizes[used]
+        a = diags_array(1 / sizes[used]) @ a.tocsr()[used]
+        lower, upper = (bound[used] / sizes[used] for bound in (lower, upper))
         return cls(
-            free,
-            rows[free],
-            units[free],
-            csr_array(diags_array(scale) @ a[used]),
-            scale * lower[used],
-            scale * upper[used],
-            used % max(1, len(system)),
+            free, base, units, csr_array(a), lower, upper, used % max(1, len(system))
         )
 
     def scaled(self, cells):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, kron, vstack
+from scipy.sparse import csr_array
 
 from ..columns.constraints import ALMOST, EPS, TOL, LinearConstraints
 from ..columns.equalities import echelon
@@ -25,7 +25,12 @@ from ..geometry.convex.integers import nearest_in_steps
 from ..geometry.convex.reach import Program
 from .infeasible_requests import explain_infeasible, explain_infeasible_totals
 from .projection import ROUNDS_OF_ORDERS, round_rows
-from .quadratic import Solution, project_jointly
+from .quadratic import (
+    Solution,
+    joint_bounds,
+    joint_coefficients,
+    project_jointly,
+)
 
 # Largest number of cells of an integer programme. In larger sets, the programme changes
 # a part of the rows.
@@ -328,20 +333,8 @@ class TotalsProblem:
         system = self.set.system(orders, self.gaps).take_rows(chosen)
         others = sums.of(np.delete(rows, chosen, axis=0))
         m, free = len(chosen), self.weights[chosen] > 0
-        a = vstack(
-            [
-                kron(np.eye(m), csr_array(system.coefficients)),
-                kron(np.ones((1, m)), csr_array(sums.coefficients)),
-            ],
-            "csr",
-        )
-        bounds = [
-            np.append(np.broadcast_to(of_rows, (m, len(system))).ravel(), of_sums)
-            for of_rows, of_sums in (
-                (system.lower, sums.lower - others),
-                (system.upper, sums.upper - others),
-            )
-        ]
+        sums = replace(sums, lower=sums.lower - others, upper=sums.upper - others)
+        a, bounds = joint_coefficients(m, system, sums), joint_bounds(m, system, sums)
         target = moved[chosen].ravel()
         limits = [
             np.where(free, bound[chosen], moved[chosen]).ravel()
@@ -400,14 +393,10 @@ class TotalsProblem:
         unit = np.where(is_integer, columns.steps, unit)
         base = np.clip(base, low, high)
         base = np.where(is_integer, np.rint(base / unit) * unit, base)
-        a = [
-            kron(csr_array(np.eye(shape[0])), system.coefficients),
-            kron(csr_array(np.ones((1, shape[0]))), sums.coefficients),
-        ]
         kinds = np.tile(np.arange(len(system)), shape[0])
         of_rows, of_sums = self.rooms
         return Program(
-            vstack(a, "csr"),
+            joint_coefficients(shape[0], system, sums),
             np.r_[lower.ravel(), sums.lower],
             np.r_[upper.ravel(), sums.upper],
             *(x.ravel() for x in (low, high, base, unit, is_integer)),
