@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from .._utils.arrays import BLOCK_CELLS, slices
+from .._utils.arrays import BLOCK_CELLS, dense, slices
 from .._utils.warnings import warn_user
 
 # Number of new rows that are compared, and the smallest number with a warning.
@@ -12,33 +12,45 @@ MOST_ROWS, LEAST_ROWS = 1000, 10
 MOST_COPIES = 0.5
 
 
-def warn_copies(values, labels, rows, row_labels, caller):
+def warn_copies(batch, context, labels):
     """Warn if more than half of the new rows equal a training row.
 
     Parameters
     ----------
-    values : ndarray or sparse matrix of shape (n, D)
+    batch : Batch
         New rows. The first 1,000 rows are compared with all training rows.
-    labels : ndarray of int of shape (n, c) or None
-        Category codes of the new rows.
-    rows : ndarray or sparse matrix of shape (m, D)
-        Training rows.
-    row_labels : ndarray of int of shape (m, c) or None
+    context : TrainingContext
+        The training rows, and the name of the estimator.
+    labels : ndarray of int of shape (m, c) or None
         Category codes of the training rows.
-    caller : str
-        The estimator that the message names.
     """
-    values = values[:MOST_ROWS]
-    labels = None if labels is None else labels[:MOST_ROWS]
-    is_copy = np.isin(_keys(values, labels), _keys(rows, row_labels))
-    share = is_copy.mean() if len(is_copy) >= LEAST_ROWS else 0
+    batch = batch.take_rows(slice(MOST_ROWS))
+    n, given = batch.values.shape[0], None if labels is None else labels[batch.donors]
+    if n < LEAST_ROWS or _has_new_values(batch.take_rows(slice(50)), context):
+        return
+    known = _keys(context.rows, labels)
+    share = np.isin(_keys(batch.values, given), known).mean()
     if share > MOST_COPIES:
         warn_user(
-            f"{caller}: {share:.0%} of the new rows equal a training row. Copies come "
-            "from binary columns, categories, repeated rows and equalities of rounded "
-            "columns. A classifier needs no copies: use class_weight or sample_weight "
-            "instead. For other rows, use columns with more values."
+            f"{context.caller}: {share:.0%} of the new rows equal a training row. "
+            "Copies come from binary columns, categories, repeated rows and equalities "
+            "of rounded columns. A classifier needs no copies: use class_weight or "
+            "sample_weight instead. For other rows, use columns with more values."
         )
+
+
+def _has_new_values(batch, context):
+    """Check whether most rows have a cell that differs from both of its parents.
+
+    In a float column without a resolution, such a cell equals no training cell.
+    """
+    columns = context.relations.columns
+    c = np.flatnonzero((columns.steps == 0) & ~columns.binary)
+    values = dense(batch.values)[:, c]
+    is_new = ~np.isnan(values)
+    for parents in batch.parents.T:
+        is_new &= values != dense(context.rows[parents])[:, c]
+    return is_new.any(axis=1).mean() >= 1 - MOST_COPIES
 
 
 def _keys(rows, labels):

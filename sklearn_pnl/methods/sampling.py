@@ -209,9 +209,7 @@ class FittedRows:
         if all(len(members) == 1 for members, _ in strata):
             # A warning in ``fit`` has named the only row, or the groups of one row.
             return
-        labels = mixable.labels
-        of_donors = None if labels is None else labels[batch.donors]
-        warn_copies(batch.values, of_donors, rows, labels, self.context.caller)
+        warn_copies(batch, self.context, mixable.labels)
 
     def row_sampler(
         self, n_samples, constraints=None, drops=False, advice="", shares=None
