@@ -842,7 +842,7 @@ def test_invalid_targets_are_rejected_by_name(kind):
 
 
 NO_WEIGHTS = {
-    "words": list("ab") * 30,
+    "strings": list("ab") * 30,
     "missing": [None] * N,
     "dates": DATES,
     "complex": np.ones(N) * 1j,
@@ -892,7 +892,7 @@ def test_invalid_groups_are_rejected_by_name(kind):
         pd.Categorical(list("ab") * 30),
         pd.Series([2**60, 2**60 + 1] * 30, dtype="Int64"),
     ],
-    ids=["anything", "dates", "words", "categories", "nullable"],
+    ids=["anything", "dates", "strings", "categories", "nullable"],
 )
 @pytest.mark.parametrize("with_gaps", [False, True])
 def test_groups_can_have_any_type(groups, with_gaps):

@@ -21,7 +21,7 @@ def numbers(rows):
     return flat[:, kept].astype(float)
 
 
-def words(rows):
+def strings(rows):
     flat = np.asarray(rows, dtype=object).reshape(len(rows), -1)
     return [[value for value in row if isinstance(value, str)] for row in flat]
 
@@ -43,7 +43,7 @@ def test_rows_agree_with_golden_rows(recipe, seed):
     assert differ(found["rows"], golden["rows"]) < SHARE
     missing = (np.isnan(numbers(rows["rows"])) for rows in (found, golden))
     assert_array_equal(*missing)
-    assert words(found.pop("rows")) == words(golden["rows"])
+    assert strings(found.pop("rows")) == strings(golden["rows"])
     for name, values in found.items():
         assert_allclose(values, golden[name], rtol=SHARE)
 

@@ -88,7 +88,7 @@ FITS = {
 }
 SAMPLES = {
     "rows": lambda e: e.sample(9, 0),
-    "asked": lambda e: e.sample(
+    "requested": lambda e: e.sample(
         9, 0, constraints=ColumnConstraint(0, lower=np.median(X[:, 0]))
     ),
     "batches": lambda e: list(e.iter_samples(9, 4, 0)),

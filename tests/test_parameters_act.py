@@ -152,7 +152,7 @@ REGRESSION = {
 }
 OF_IMAGES = {"method": ["lines", pnl.Codes(1)], "equalities": [None]}
 OF_TABLES = {"value_support": "steps and atoms are those of columns of a table"}
-BETWEEN = {"extrapolation": "between two rows all is in limits; see 'asked'"}
+BETWEEN = {"extrapolation": "between two rows all is in limits; see 'requested'"}
 LINES = {"noise": [0.0], "n_candidates": [5]}
 CODES = {
     "order": [1, [(0, 1)], pnl.ManyBodyProjector(1)],

@@ -52,7 +52,7 @@ def of_a_class(sampler):
     return sampler.augmenters_[1].sample(9, 0), sampler.parent_indices_
 
 
-AS_ASKED = PNLSampler(constraints=ASKED, random_state=0)
+AS_REQUESTED = PNLSampler(constraints=ASKED, random_state=0)
 OBJECTS = {"draws": KernelDraws(0.1), "local_manifold": EtaManifold(1)}
 CASES = {
     "table": (PNLAugmenter(), X, sample),
@@ -62,7 +62,7 @@ CASES = {
     "diamond": (backward(poset=DIAMOND), np.abs(X[:, :4]), both_ways(np.abs(X[:, :4]))),
     "many body": (ManyBodyProjector(2), IMAGES, both_ways(IMAGES)),
     "reshaper": (PrimeFactorReshaper(), X, lambda e: e.transform(X)),
-    "asked": (AS_ASKED, (X, Y), of_a_class),
+    "requested": (AS_REQUESTED, (X, Y), of_a_class),
     "paper": (PNLSampler(method="paper", random_state=0), (X, Y), of_a_class),
     "numbers": (
         PNLRegressionSampler(random_state=0),

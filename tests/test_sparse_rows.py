@@ -16,7 +16,7 @@ from sklearn_pnl.frames import table as tables
 FORMS = [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 
 
-def words(n=120, d=40, seed=0):
+def signed_cells(n=120, d=40, seed=0):
     """Make cells of either sign, two binary columns, empty columns, an empty row."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.3)
@@ -59,14 +59,14 @@ SETTINGS = {
 @pytest.mark.parametrize("make", [*FORMS, untidy])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_sparse_and_dense_rows_give_the_same_new_rows(make, name):
-    X, params = words(), SETTINGS[name]
+    X, params = signed_cells(), SETTINGS[name]
     assert_array_equal(drawn(make(X), **params).toarray(), drawn(X, **params))
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "support" not in name])
 @pytest.mark.parametrize("make", [sp.csr_matrix, untidy])
 def test_large_sparse_and_dense_rows_agree_without_relations(make, name, monkeypatch):
-    X, params = words(), {"equalities": None} | SETTINGS[name]
+    X, params = signed_cells(), {"equalities": None} | SETTINGS[name]
     expected = drawn(X, **params)
     as_large(monkeypatch)
     assert_array_equal(drawn(make(X), **params).toarray(), expected)
@@ -105,7 +105,7 @@ def test_relations_of_sparse_and_dense_rows_agree():
     ],
 )
 def test_constraints_hold_for_sparse_rows(is_large, requested, monkeypatch):
-    X = words()
+    X = signed_cells()
     if is_large:
         as_large(monkeypatch)
     augmenter = PNLAugmenter(value_support=None).fit(sp.csr_array(X))
@@ -123,7 +123,7 @@ def test_constraints_hold_for_sparse_rows(is_large, requested, monkeypatch):
 
 def test_batches_and_workers_give_the_same_large_sparse_rows(monkeypatch):
     as_large(monkeypatch)
-    X = sp.csr_array(words())
+    X = sp.csr_array(signed_cells())
     expected = drawn(X).toarray()
     with config_context(working_memory=1):
         assert_array_equal(drawn(X, n_jobs=2).toarray(), expected)
@@ -135,7 +135,7 @@ def test_batches_and_workers_give_the_same_large_sparse_rows(monkeypatch):
 
 def test_given_equalities_hold_in_large_sparse_rows(monkeypatch):
     as_large(monkeypatch)
-    X = words()
+    X = signed_cells()
     X[:, 1] = X[:, 0] + X[:, 2]
     given = LinearConstraint(np.eye(40)[[0, 2]].sum(axis=0) - np.eye(40)[1], 0, 0)
     new = drawn(sp.csr_array(X), equalities=given).toarray()
@@ -183,7 +183,7 @@ def test_memory_is_proportional_to_nonzero_cells():
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 @pytest.mark.filterwarnings("ignore:Constructing a DIA")
 def test_new_rows_are_csr_or_csc(name, kind):
-    X, y = words(), np.arange(120) % 5 == 0
+    X, y = signed_cells(), np.arange(120) % 5 == 0
     given = getattr(sp, f"{name}_{kind}")(X)
     found = PNLSampler(random_state=0).fit_resample(given, y)[0]
     assert type(found) is getattr(sp, f"{name if name == 'csc' else 'csr'}_{kind}")

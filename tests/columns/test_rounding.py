@@ -50,9 +50,9 @@ def test_rounding_respects_signs_units_and_bounds():
 def test_floats_compensate_for_rounded_integers():
     X = np.array([[1.0, 4.0, 5.0], [3.0, 2.5, 5.5], [2.0, 8.25, 10.25]])
     data = linear([1, 1, -1], 0, 0)
-    asked = linear([0, 0, 1], 7.7, 7.7)
+    requested = linear([0, 0, 1], 7.7, 7.7)
     whole = set_of(X, steps=[1, 0, 0], precision=[0, 1e-16, 1e-16],
-                         equalities=data, constraints=asked)  # fmt: skip
+                         equalities=data, constraints=requested)  # fmt: skip
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))

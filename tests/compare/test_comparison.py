@@ -85,9 +85,9 @@ def test_different_columns_are_rejected():
 
 
 def test_strings_in_an_array_are_rejected():
-    words = np.array([["a", "b"]] * 4)
+    strings = np.array([["a", "b"]] * 4)
     with pytest.raises(ValueError, match="Column 0 of X "):
-        compare_samples(words, words)
+        compare_samples(strings, strings)
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1e-9, 1e100])

@@ -69,11 +69,11 @@ def test_intervals_and_bounds_agree_with_an_independent_solver(seed):
     terms = [{0: 1, 1: 1, 2: -1}, {0: 1, 1: 2, 3: -1}]
     a = np.array([[1.0, 1, -1, 0], [1, 2, 0, -1]])
     wanted = other @ a.T
-    asked = [
+    requested = [
         ColumnConstraint(terms[0], equal=wanted[:, 0]),
         ColumnConstraint(terms[1], lower=wanted[:, 1]),
     ]
-    moved = adjust(X, asked, equalities=None, extrapolation=0.0)
+    moved = adjust(X, requested, equalities=None, extrapolation=0.0)
     ends = X.min(axis=0), X.max(axis=0)
     assert np.all((moved >= ends[0]) & (moved <= ends[1]))
     assert_allclose(moved @ a[0], wanted[:, 0], atol=1e-8)
@@ -128,8 +128,8 @@ def test_intervals_of_totals_and_rows_are_satisfied_within_bounds(seed):
         column_total({1: 1, 2: 1}, upper=0.8 * (sums[1] + sums[2])),
     ]
     cap = 1.1 * X.sum(axis=1).max()
-    asked = ColumnConstraint({0: 1, 1: 1, 2: 1}, upper=cap)
-    moved = adjust(X, asked, totals=totals, equalities=None, extrapolation=0.5)
+    requested = ColumnConstraint({0: 1, 1: 1, 2: 1}, upper=cap)
+    moved = adjust(X, requested, totals=totals, equalities=None, extrapolation=0.5)
     assert np.all(moved.sum(axis=1) <= cap)
     weights, shape = measures(X), X.shape
     room = 0.5 * np.ptp(X, axis=0)
@@ -183,9 +183,12 @@ def test_index_and_feasible_rows_are_unchanged():
 def test_values_with_a_reordered_index_are_rejected():
     X = stores(0)
     mixed = (1.1 * X["total"]).iloc[::-1]
-    asked = [ColumnConstraint("total", lower=0), ColumnConstraint("total", equal=mixed)]
+    requested = [
+        ColumnConstraint("total", lower=0),
+        ColumnConstraint("total", equal=mixed),
+    ]
     with pytest.raises(ValueError, match="^equal "):
-        adjust(X, asked)
+        adjust(X, requested)
 
 
 def test_unconstrained_cells_are_unchanged():
@@ -200,8 +203,8 @@ def test_constant_columns_change_only_if_necessary():
     X = np.column_stack([np.full(9, 7.5), np.random.default_rng(0).gamma(3.0, size=9)])
     both = ColumnConstraint({0: 1, 1: 1}, equal=20.0)
     assert_allclose(adjust(X, both, equalities=None), [[7.5, 12.5]] * 9)
-    asked = ColumnConstraint(0, equal=8.0)
-    assert_allclose(adjust(X, asked, equalities=None), X + [0.5, 0.0])
+    requested = ColumnConstraint(0, equal=8.0)
+    assert_allclose(adjust(X, requested, equalities=None), X + [0.5, 0.0])
     # In a single row, each cell moves in proportion to its size.
     alone = adjust(
         [[1.0, 3.0]], ColumnConstraint({0: 1, 1: 1}, equal=8.0), equalities=None
@@ -216,10 +219,10 @@ def test_feasible_values_are_not_rejected(times, together):
     X[:, 3] = X[:, :3].sum(axis=1)
     wanted = times * X[:, 3]
     total = LinearConstraint(TOTAL, 0, 0)
-    asked = {"constraints": ColumnConstraint(3, equal=wanted)}
+    requested = {"constraints": ColumnConstraint(3, equal=wanted)}
     if together:
-        asked = {"totals": {3: wanted.sum()}}
-    moved = adjust(X, equalities=total, **asked)
+        requested = {"totals": {3: wanted.sum()}}
+    moved = adjust(X, equalities=total, **requested)
     assert moved[:, 3].sum() == pytest.approx(wanted.sum(), rel=1e-9)
     assert_allclose(moved[:, :3].sum(axis=1), moved[:, 3], rtol=1e-9, atol=1e-9)
 
@@ -256,7 +259,7 @@ def money():
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         {"constraints": ColumnConstraint("total", lower=300.0)},
         {"constraints": ColumnConstraint("a", equal=250.25)},
@@ -264,12 +267,12 @@ def money():
         {"totals": {"a": 30_000.3, "b": 1_500.0}},
     ],
 )
-def test_cents_are_preserved(asked):
+def test_cents_are_preserved(requested):
     X = money()
-    moved = adjust(X, **asked)
+    moved = adjust(X, **requested)
     assert_allclose(100 * moved, (100 * moved).round(), atol=1e-6)
     assert_allclose(moved[list("abc")].sum(axis=1), moved["total"], rtol=1e-12)
-    for name, wanted in asked.get("totals", {}).items():
+    for name, wanted in requested.get("totals", {}).items():
         assert_allclose(moved[name].sum(), wanted, rtol=1e-12)
 
 
@@ -333,12 +336,12 @@ def test_dates_stay_dates_and_durations_stay_durations():
 
 def test_infeasible_constraints_are_reported_with_row_and_range():
     X = np.random.default_rng(0).uniform(0, 1, size=(40, 3))
-    asked = [
+    requested = [
         ColumnConstraint(0, lower=0, upper=2),
         ColumnConstraint({0: 1, 1: -1}, equal=np.r_[np.zeros(7), 50.0, np.zeros(32)]),
     ]
     with pytest.raises(ValueError, match=r"Row 7 .*x0 - x1"):
-        adjust(X, asked, equalities=None, extrapolation=0.0)
+        adjust(X, requested, equalities=None, extrapolation=0.0)
     with pytest.raises(ValueError):
         adjust(X, ColumnConstraint(0, equal=-1.0), extrapolation=0.0)
     with pytest.raises(ValueError):
@@ -385,12 +388,12 @@ def test_equalities_missed_in_few_rows_raise_a_warning():
     with pytest.warns(UserWarning, match="equalities="):
         rows = adjust(X, totals={16: 200})
     assert_allclose(rows[:, 12:16].sum(axis=1), rows[:, 16])
-    asked = [
+    requested = [
         ColumnConstraint({12 + q: 1} | {3 * q + i: -1 for i in range(3)}, equal=0)
         for q in range(4)
     ]
     year = ColumnConstraint({16: 1} | {12 + q: -1 for q in range(4)}, equal=0)
-    rows = adjust(X, totals={16: 200}, equalities=[*asked, year])
+    rows = adjust(X, totals={16: 200}, equalities=[*requested, year])
     assert_allclose(rows[:, :12].sum(), 200)
 
 
@@ -423,8 +426,11 @@ def test_integers_satisfy_subtotals_with_an_inequality_and_a_total(seed):
         np.random.default_rng(seed).integers(0, 12, (12, 3)), columns=[*"abc"]
     )
     X = X.assign(ab=X.a + X.b, all=X.sum(axis=1))
-    asked, total = ColumnConstraint({"c": 1, "ab": -1}, lower=0), X["all"].sum() + 5
-    for rows in (adjust(X, asked), adjust(X, asked, totals={"all": int(total)})):
+    requested, total = ColumnConstraint({"c": 1, "ab": -1}, lower=0), X["all"].sum() + 5
+    for rows in (
+        adjust(X, requested),
+        adjust(X, requested, totals={"all": int(total)}),
+    ):
         assert (rows["c"] >= rows["ab"]).all()
         assert (rows["a"] + rows["b"] == rows["ab"]).all()
         assert (rows["ab"] + rows["c"] == rows["all"]).all()

@@ -60,8 +60,8 @@ def test_chi_square_projection_agrees_with_the_closed_form(seed):
     X = rng.gamma(3.0, size=(50, 4)) * [1, 100, 1, 0.01]
     total = linear([1, 0.01, 1, 100], 0, 0)
     wanted = rng.uniform(5, 30, size=(50, 1))
-    asked = linear([1, 0.01, 1, 100], wanted, wanted)
-    whole = set_of(X, constraints=asked)
+    requested = linear([1, 0.01, 1, 100], wanted, wanted)
+    whole = set_of(X, constraints=requested)
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     w = ((X - X.min(axis=0)) / np.ptp(X, axis=0) + 1) * np.ptp(X, axis=0) ** 2
@@ -94,9 +94,9 @@ def test_feasible_rows_are_unchanged_and_inequalities_are_satisfied():
 def test_orders_of_the_data_hold_unless_constraints_contradict_them():
     rng = np.random.default_rng(1)
     X = np.sort(rng.gamma(2.0, size=(200, 3)), axis=1)
-    asked = linear([1, 0, 0], 3, np.inf)
+    requested = linear([1, 0, 0], 3, np.inf)
     orders = [(0, 1), (1, 2)]
-    whole = set_of(X, orders=orders, constraints=asked)
+    whole = set_of(X, orders=orders, constraints=requested)
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     assert rows[:, 0].min() == 3
@@ -119,8 +119,8 @@ def test_missing_cells_are_filled_only_by_requested_equalities():
     rows, unmet = project_rows(given, set_of(X, equalities=data))
     assert_array_equal(rows, given)
     # A requested equality applies to all rows.
-    asked = linear([[1, 1, 0]], 3, 3)
-    rows, unmet = project_rows(given, set_of(X, constraints=asked))
+    requested = linear([[1, 1, 0]], 3, 3)
+    rows, unmet = project_rows(given, set_of(X, constraints=requested))
     assert not unmet.any()
     assert_allclose(rows[:, :2].sum(axis=1), 3)
     assert np.isnan(rows[2, 2])
@@ -147,14 +147,14 @@ def test_fixed_cells_change_only_if_necessary():
 
 def test_infeasible_rows_are_marked_and_other_rows_projected():
     X = np.random.default_rng(3).uniform(size=(5, 2))
-    asked = linear(
+    requested = linear(
         [1, 1],
         [[1.0], [9.0], [1.5], [1.0], [-1.0]],
         [[1.0], [9.0], [1.5], [1.0], [-1.0]],
     )
-    rows, unmet = project_rows(X, set_of(X, low=0, high=1, constraints=asked))
+    rows, unmet = project_rows(X, set_of(X, low=0, high=1, constraints=requested))
     assert_array_equal(unmet, [False, True, False, False, True])
-    assert_allclose(rows[~unmet].sum(axis=1), asked.lower[~unmet, 0], atol=1e-9)
+    assert_allclose(rows[~unmet].sum(axis=1), requested.lower[~unmet, 0], atol=1e-9)
     assert np.all((rows >= 0) & (rows <= 1))
 
 
@@ -162,7 +162,7 @@ def test_integers_are_rounded_even_if_an_order_must_be_restored():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.integers(40, 70, 80)})
     frame["spleen"] = (frame["age"] + rng.random(80)).round(1)
-    asked = ColumnConstraint("age", lower=54.5)
-    new = PNLAugmenter().fit(frame).sample(200, 0, constraints=asked)
+    requested = ColumnConstraint("age", lower=54.5)
+    new = PNLAugmenter().fit(frame).sample(200, 0, constraints=requested)
     assert new["age"].min() >= 55
     assert (new["age"] <= new["spleen"]).all()

@@ -613,8 +613,10 @@ def test_means_are_computed_over_observed_cells():
     gaps = np.random.default_rng(0).random((len(X), 2)) < 0.2
     X[["wage", "rent"]] = X[["wage", "rent"]].mask(gaps)
     mean = column_total("wage", 3000, mean=True), column_total("price", 31, mean=True)
-    asked = [*mean, {"rent": 50_000}]
-    rows, report = PNLAugmenter().fit(X).sample(N, 0, totals=asked, return_report=True)
+    requested = [*mean, {"rent": 50_000}]
+    rows, report = (
+        PNLAugmenter().fit(X).sample(N, 0, totals=requested, return_report=True)
+    )
     assert rows["wage"].isna().any()
     found = rows["wage"].mean(), rows["price"].mean(), rows["rent"].sum()
     np.testing.assert_allclose(found, [3000, 31, 50_000], rtol=1e-8)
@@ -643,12 +645,12 @@ def members(n=100):
 @pytest.mark.parametrize("more", [{}, {"income": 500.0}])
 def test_constraints_that_contradict_counts_are_rejected(counted, more):
     augmenter = PNLAugmenter().fit(members())
-    asked, totals = ColumnConstraint("member", equal=1), counted | more
+    requested, totals = ColumnConstraint("member", equal=1), counted | more
     with pytest.raises(ValueError, match="10, .* 25"):
-        augmenter.sample(25, 0, constraints=asked, totals=totals)
+        augmenter.sample(25, 0, constraints=requested, totals=totals)
     # A constraint that the counted rows satisfy does not contradict the counts.
-    asked = ColumnConstraint("income", lower=5)
-    rows = augmenter.sample(25, 0, constraints=asked, totals=totals)
+    requested = ColumnConstraint("income", lower=5)
+    rows = augmenter.sample(25, 0, constraints=requested, totals=totals)
     assert rows["member"].sum() == 10
     assert ((rows["group"] == "m") == (rows["member"] == 1)).all()
 
@@ -672,8 +674,8 @@ def test_base_rows_are_near_the_values_of_each_row_next_to_counts():
         assert_allclose(new["weight"], values)
 
 
-@pytest.mark.parametrize("asked", [{"a": 1, "b": 1}, {"n_flags": 1}, {"price": 1}])
-def test_totals_of_binary_columns_are_satisfied_by_feasible_base_rows(asked):
+@pytest.mark.parametrize("requested", [{"a": 1, "b": 1}, {"n_flags": 1}, {"price": 1}])
+def test_totals_of_binary_columns_are_satisfied_by_feasible_base_rows(requested):
     rng = np.random.default_rng(9)
     k = rng.integers(0, 3, 500)
     flags = np.eye(3, dtype=int)[k]
@@ -685,35 +687,35 @@ def test_totals_of_binary_columns_are_satisfied_by_feasible_base_rows(asked):
     X["n_flags"] = X["a"] + X["b"] + X["c"]
     total = {"a": 1, "b": 1}
     value = {"a": 250, "n_flags": 300, "price": 1.99 * 150 + 0.49 * 100 + 150}
-    total = column_total(asked, value[next(iter(asked))])
+    total = column_total(requested, value[next(iter(requested))])
     augmenter, counts = PNLAugmenter().fit(X), {"a": 150, "c": 50}
     new = augmenter.sample(300, 0, constraints=one, totals=[total, counts])
     assert (new[[*"abc"]].sum(axis=1) == 1).all()
     assert new["a"].sum() == 150 and new["c"].sum() == 50
-    found = sum(a * new[name] for name, a in asked.items())
+    found = sum(a * new[name] for name, a in requested.items())
     assert found.sum() == pytest.approx(total.lower)
 
 
-@pytest.mark.parametrize("asked", [{"equal": 3.5}, {"lower": 3.2, "upper": 3.8}])
+@pytest.mark.parametrize("requested", [{"equal": 3.5}, {"lower": 3.2, "upper": 3.8}])
 @pytest.mark.parametrize("column", ["adults", "sex"])
-def test_constraints_without_an_integer_are_rejected(asked, column):
+def test_constraints_without_an_integer_are_rejected(requested, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
-    asked = ColumnConstraint(column, **asked)
+    requested = ColumnConstraint(column, **requested)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
     with pytest.raises(ValueError, match=f"{column} .* 3 and 4:"):
-        augmenter.sample(5, 0, constraints=asked)
+        augmenter.sample(5, 0, constraints=requested)
 
 
 def test_contradictory_constraints_on_cents_are_rejected():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.gamma(2, [8000, 800], (60, 2)).round(2), columns=["a", "b"])
     X["total"] = (X["a"] + X["b"]).round(2)
-    asked = [
+    requested = [
         ColumnConstraint("total", equal=X["total"][:4]),
         ColumnConstraint({"a": 1, "total": 1}, equal=20_000),
     ]
     with pytest.raises(ValueError, match="total = a . b and total = "):
-        PNLAugmenter().fit(X).sample(4, 0, constraints=asked)
+        PNLAugmenter().fit(X).sample(4, 0, constraints=requested)
 
 
 @pytest.mark.parametrize("column", ["took", "day"])
@@ -758,8 +760,8 @@ def test_orders_with_missing_cells_do_not_affect_totals_of_integers(seed):
 
 def test_report_contains_the_effective_number_of_parents():
     X, augmenter = fitted(0)
-    asked = ColumnConstraint("wage", lower=float(X["wage"].nlargest(12).min()))
-    given = {"constraints": asked, "return_report": True, "return_parents": True}
+    requested = ColumnConstraint("wage", lower=float(X["wage"].nlargest(12).min()))
+    given = {"constraints": requested, "return_report": True, "return_parents": True}
     _, parents, report = augmenter.sample(2000, 0, **given)
     counts = np.unique(parents[:, 0], return_counts=True)[1]
     assert report.effective_parents == pytest.approx(2000**2 / (counts**2).sum())

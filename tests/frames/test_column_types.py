@@ -64,7 +64,7 @@ OBJECTS = {
     "flags": [True, False, True, True],
     "integers": [4, 2, 7, 2**40],
     "floats": [0.5, 2.0, 7.25, 1.0],
-    "words": ["a", "b", "a", "c"],
+    "strings": ["a", "b", "a", "c"],
 }
 
 
@@ -74,10 +74,10 @@ OBJECTS = {
 def test_objects_preserve_their_types_and_missing_value_marker(in_array, kind, marker):
     values = [*OBJECTS[kind], marker, marker]
     rows = pd.DataFrame({"some": values, "x": np.arange(6.0)}, dtype=object)
-    words = ["some"] if kind == "words" else []
+    strings = ["some"] if kind == "strings" else []
     if in_array:
-        rows, words = rows.to_numpy(), [0] if words else []
-    table = read(rows, words, missing=True)
+        rows, strings = rows.to_numpy(), [0] if strings else []
+    table = read(rows, strings, missing=True)
     back = there_and_back(table)
     column = back[:, 0].tolist() if in_array else back["some"].tolist()
     assert [*map(type, column)] == [*map(type, values)]

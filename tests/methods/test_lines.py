@@ -520,8 +520,8 @@ def test_sums_that_follow_without_a_missing_part_are_kept(kind, seed):
     augmenter = PNLAugmenter().fit(X.astype(kind))
     assert len(augmenter.equalities_) == 2
     total = column_total("total", float(round(300 * X["total"].mean())))
-    asked = ColumnConstraint("total", lower=20, upper=24)
-    for given in {}, {"totals": total}, {"constraints": asked}:
+    requested = ColumnConstraint("total", lower=20, upper=24)
+    for given in {}, {"totals": total}, {"constraints": requested}:
         rows = augmenter.sample(300, random_state=seed, **given).astype(float)
         off = (rows["total"] - rows["subtotal"] - rows["c"]).dropna()
         assert len(off) > rows["a"].notna().sum()
