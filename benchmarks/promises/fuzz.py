@@ -311,7 +311,8 @@ def broken(table, members, new, ask, extrapolation=0, resolution=False):
     for terms, value in table.near * (looked_for and not ask.given):
         if not hidden.isdisjoint(terms):
             continue
-        gaps = [np.nanmax(np.abs(_sum(terms, x) - value)) for x in (old, new)]
+        gaps = (np.abs(_sum(terms, x) - value) for x in (old, new))
+        gaps = [np.fmax.reduce(gap, initial=0.0) for gap in gaps]
         if gaps[1] > 5 * gaps[0] + _unit(old, terms) * abs(value):
             yield f"near equality of {' '.join(terms)}: off by {gaps[1]:.2g}"
     for names in table.joint * (len(old) >= 60):
