@@ -535,7 +535,9 @@ def _with_base_rows(batch, base_rows, context):
     A constraint may have replaced a row by a copy of another training row.
     """
     parents = np.column_stack([base_rows, batch.parents[:, 1:]])
-    batch = batch._replace(donors=base_rows, parents=parents, from_second=None)
+    batch = batch._replace(
+        donors=base_rows, parents=parents, from_second=None, exact=batch.values.copy()
+    )
     return repair(batch, context, (copy_flags, restore_equalities, reset_rows))
 
 

@@ -7,6 +7,8 @@ from sklearn_pnl import Codes, PNLAugmenter
 from sklearn_pnl.columns.constraints import LinearConstraints
 from sklearn_pnl.control import ColumnConstraint
 
+pd = pytest.importorskip("pandas")
+
 
 def test_candidates_for_infeasible_rows_are_computed_once_per_constraint(monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 3))
@@ -49,3 +51,16 @@ def test_columns_are_made_equal_only_if_rounding_violates_their_order():
     X[:, 1] = X[:, 0] + rng.gamma(1, size=60) + 0.3
     new = PNLAugmenter(Codes(), extrapolation=None).fit(X).sample(500, random_state=0)
     assert (new[:, 0] < new[:, 1]).all()
+
+
+def test_counts_and_near_equalities_can_be_requested_together():
+    rng = np.random.default_rng(0)
+    flag = (rng.random(200) < 0.4).astype(int)
+    price = rng.gamma(3, 5, 200)
+    X = pd.DataFrame({"full": (price + 4.95 * flag).round(1), "price": price.round(1)})
+    X = X.assign(flag=flag, kind=rng.choice(["a", "b"], 200))
+    counts = {"kind": {"a": 30, "b": 70}}
+    new = PNLAugmenter().fit(X).sample(100, random_state=0, totals=counts)
+    assert new["kind"].value_counts().to_dict() == counts["kind"]
+    gap = (new["full"] - new["price"] - 4.95 * new["flag"]).abs().max()
+    assert gap <= 4 * (X["full"] - X["price"] - 4.95 * X["flag"]).abs().max()
