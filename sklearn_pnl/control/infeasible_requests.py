@@ -152,7 +152,7 @@ def explain_infeasible_totals(problem, found):
     sums, n_kept = problem.sums, len(problem.system)
     has_integers = bool(problem.set.columns.is_integer.any())
     for integers in dict.fromkeys([has_integers, False]):
-        conflict = problem.program(integers).conflict()
+        conflict = problem.program(integers).conflict(0 if integers else n_kept)
         if conflict and conflict.k >= n_kept and conflict.nearest:
             break
     else:

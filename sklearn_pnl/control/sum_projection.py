@@ -92,7 +92,7 @@ def project_to_totals(rows, sums, feasible, *, fixed=False, avoid=False, offset=
     """
     fixed = fixed | np.isnan(rows)
     avoid = fixed | avoid | (feasible.columns.ranges == 0)
-    for still in (avoid, fixed):
+    for still in (avoid, fixed) if (avoid & ~fixed).any() else (fixed,):
         problem = TotalsProblem.of(rows, sums, feasible, still, offset)
         found = problem.nearest()
         if found.is_solved:

@@ -245,12 +245,17 @@ class Program:
         nothing = np.zeros(len(self.integers))
         return self.best(nothing, used, self.lower, self.upper)[0] == np.inf
 
-    def conflict(self):
+    def conflict(self, n_fits=0):
         """Find a constraint that contradicts all other constraints.
 
         It is the first constraint that contradicts constraints of earlier kinds, unless
         only another constraint of the contradiction can be satisfied by a change of its
         bounds.
+
+        Parameters
+        ----------
+        n_fits : int, default=0
+            Number of the first kinds that can be satisfied together.
 
         Returns
         -------
@@ -259,7 +264,7 @@ class Program:
             or if the kind has several constraints.
         """
         kinds = np.arange(self.kinds.max(initial=-1) + 1)
-        fits, fails = 0, len(kinds)
+        fits, fails = n_fits, len(kinds)
         if not self.excludes(kinds):
             return None
         while fails - fits > 1:
@@ -268,14 +273,13 @@ class Program:
                 fails = middle
             else:
                 fits = middle
+        if fails == len(kinds) or not self.excludes(np.delete(kinds, fits)):
+            return self._conflict_of(fits, np.delete(kinds, fits))
         first = self._conflict_of(fits, kinds[:fits])
-        if first is None or fails == len(kinds):
-            return first
-        for k in (fits, *reversed(first.others)):
-            others = np.delete(kinds, k)
-            if not self.excludes(others):
-                return self._conflict_of(k, others) or replace(first, is_only=False)
-        return replace(first, is_only=False)
+        for k in reversed(first.others) if first else ():
+            if not self.excludes(np.delete(kinds, k)):
+                return self._conflict_of(k, np.delete(kinds, k))
+        return first and replace(first, is_only=False)
 
     def _conflict_of(self, k, used):
         """Return the conflict of kind k with the ``used`` kinds, or None."""
