@@ -1,7 +1,8 @@
 """Check that a release is ready: ``python .ci/ready.py v1.2.3``.
 
 The tag must equal the version in ``pyproject.toml``, the changelog must have a dated
-section for the version, and ``pyproject.toml`` must contain no placeholder.
+section for the version, and ``pyproject.toml`` and the README must contain no
+placeholder.
 """
 
 import re
@@ -13,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PLACEHOLDER = "OWNER"
 
 
-def lacking(tag, project, changelog):
+def lacking(tag, project, changelog, readme):
     """Yield the reasons why a tag cannot be released."""
     version = project["version"]
     if tag != f"v{version}":
@@ -26,10 +27,11 @@ def lacking(tag, project, changelog):
         yield (
             f"CHANGELOG.md has no section '## {version} (YYYY-MM-DD)'. Add the section."
         )
-    for path, text in _texts(project, "project"):
+    metadata = _texts(project, "pyproject.toml: project")
+    for path, text in (*metadata, ("README.md", readme)):
         if PLACEHOLDER in text:
             yield (
-                f"{path} in pyproject.toml contains the placeholder {PLACEHOLDER}. "
+                f"{path} contains the placeholder {PLACEHOLDER}. "
                 "Replace it by the owner of the repository."
             )
 
@@ -50,8 +52,11 @@ def main(tag):
     """Print the reasons against the release, and exit with an error if any exist."""
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    sys.exit("\n".join(lacking(tag, project, changelog)) or 0)
+    changelog, readme = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("CHANGELOG.md", "README.md")
+    )
+    sys.exit("\n".join(lacking(tag, project, changelog, readme)) or 0)
 
 
 if __name__ == "__main__":

@@ -3,16 +3,40 @@
 import re
 from pathlib import Path
 
-TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_SCREEN = "\n".join(TEXT.splitlines()[:50])
 
 
-def test_the_readme_has_examples():
-    assert len(re.findall(r"^```python$", TEXT, re.M)) >= 2
-    assert "pip install ." in TEXT and 'pip install -e ".[tests]" && pytest' in TEXT
-    assert "pnlsampler__order" in TEXT and "pnlsampler__k_neighbors" in TEXT
+def test_the_first_paragraph_states_how_a_row_is_made():
+    paragraph = " ".join(TEXT.split("\n\n")[1].split())
+    sentences = paragraph.split(". ")
+    assert "training rows" in sentences[0]
+    assert "between two neighbouring rows plus local noise" in sentences[1]
+    assert all(word in paragraph for word in ("categories", "dates", "missing cells"))
 
 
-def test_the_first_screen_states_when_not_to_use_the_package():
-    first_screen = "\n".join(TEXT.splitlines()[:50])
-    assert "do not over-sample" in first_screen
-    assert "docs/when_to_oversample.md" in first_screen
+def test_the_commands_install_and_run_an_existing_example():
+    commands = re.findall(r"^```\n(.*)\n```$", FIRST_SCREEN, re.M)
+    example = "examples/plot_quickstart.py"
+    assert commands[1:] == [
+        f'pip install ".[examples]" && python {example}',
+        'pip install -e ".[tests]" && pytest',
+    ]
+    assert commands[0].startswith("git clone ") and (ROOT / example).exists()
+
+
+def test_the_example_shows_scores_with_and_without_new_rows():
+    assert len(re.findall(r"^average precision, (?:no )?new rows: 0", TEXT, re.M)) == 2
+
+
+def test_gains_come_before_the_cases_without_a_gain():
+    gains = TEXT.index("## What new rows help with")
+    assert gains < TEXT.index("## What new rows do not help with")
+    assert "docs/when_to_oversample.md" in TEXT
+
+
+def test_the_readme_is_short():
+    text = re.sub(r"```.*?```|<!--.*?-->|\]\([^)]*\)", " ", TEXT, flags=re.S)
+    words = re.findall(r"[\w`(*.-]*\w[\w`)*.-]*", text)
+    assert len(words) <= 720, len(words)

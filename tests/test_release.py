@@ -39,9 +39,16 @@ def test_the_version_has_a_section_of_the_changelog():
 )
 def test_reasons_against_a_release_are_listed(tag, source, changelog, reasons):
     project = {"version": "1.2.0", "urls": {"Source": source}}
-    found = list(ready.lacking(tag, project, changelog))
+    found = list(ready.lacking(tag, project, changelog, "git clone"))
     assert len(found) == len(reasons)
     assert all(map(str.__contains__, found, reasons)), found
+
+
+def test_the_placeholder_in_the_readme_is_listed():
+    project = {"version": "1.2.0"}
+    changelog, readme = "## 1.2.0 (2026-12-24)", "git clone x.org/OWNER/y"
+    (found,) = ready.lacking("v1.2.0", project, changelog, readme)
+    assert "README.md" in found
 
 
 def test_pages_of_versions_are_published_next_to_each_other(tmp_path):
