@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.generators import report as generators  # noqa: E402
-from benchmarks.imbalance import manifolds, ratios  # noqa: E402
+from benchmarks.imbalance import manifolds, ratios, rules  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
@@ -249,7 +249,7 @@ def tables():
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
     found = {name: "\n".join(lines) for name, lines in found.items()}
-    for part in (generators, manifolds, plausibility, ratios, report, small):
+    for part in (generators, manifolds, plausibility, ratios, report, rules, small):
         found |= part.tables()
     return found
 

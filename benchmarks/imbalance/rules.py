@@ -71,16 +71,9 @@ def changed(rules):
     }
 
 
-# Without the rules that gain nothing.
-FEW_RULES = ALL_RULES | {"centre": "base", "agreed": "none", "binary": "linked"}
 SETTINGS = {
     "all rules": ALL_RULES,
     "no rules": NO_RULES,
-    "few rules": FEW_RULES,
-    "few rules, noise: 0.41": FEW_RULES | {"noise": 0.41},
-    "few rules, agreed: atoms": FEW_RULES | {"agreed": "atoms"},
-    "few rules, scale: range": FEW_RULES | {"scale": "range"},
-    "few rules, mutual: False": FEW_RULES | {"mutual": False},
     **{f"all, {name}": rules for name, rules in changed(ALL_RULES).items()},
     **{f"none, {name}": rules for name, rules in changed(NO_RULES).items()},
 }
@@ -98,7 +91,7 @@ SAMPLERS = {
         for name, settings in SETTINGS.items()
     },
 }
-FINAL = ("none", "PNL", "no rules", "ROSE")
+FINAL = ("none", "PNL", "PNL, value support", "no rules", "ROSE")
 
 NEIGHBORS = {
     "5-NN": LEARNERS["5-NN"],
@@ -229,6 +222,37 @@ def holm(p):
     factors = np.arange(len(p), 0, -1)
     corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * factors))
     return corrected
+
+
+def changes(rows):
+    """Return the gain of each version of a rule in two designs, as a table.
+
+    Each version replaces the version of the sampler with all rules, and that of the
+    sampler without rules.
+    """
+    found = {}
+    for prefix, reference in (("all, ", "all rules"), ("none, ", "no rules")):
+        for line in gains(rows, reference):
+            name = line["sampler"]
+            if name.startswith(prefix):
+                scores = {
+                    f"{short}, {reference}": line[short] for short in ("AP", "AUC")
+                }
+                found.setdefault(name.removeprefix(prefix), {}).update(scores)
+    head = [f"{short}, {name}" for name in ("all rules", "no rules")
+            for short in ("AP", "AUC")]  # fmt: skip
+    return [
+        {"rule": name} | {column: line.get(column, "") for column in head}
+        for name, line in found.items()
+    ]
+
+
+def tables():
+    """Return the tables as Markdown, by the names that pages mark them with."""
+    return {
+        "rules": markdown(changes(read_csv("imbalance-rules-families"))),
+        "rules-default": markdown(gains(read_csv("imbalance-final-families"), "none")),
+    }
 
 
 def main():
