@@ -133,7 +133,7 @@ class ValueSupport:
             at_zero = not (first - np.datetime64(0, "D") if is_date else first) % step
             # Only steps that divide a day have the same times on all days.
             at_zero &= not (is_date and np.timedelta64(1, "D") % step)
-        if step == 1:
+        if j not in self.scales and step == 1:
             return "integers"
         begin = "" if at_zero else f", from {_in_words(first)}"
         return f"multiples of {_in_words(step)}{begin}"
@@ -264,14 +264,15 @@ def _calendar_of(values, zero, unit):
     if not isinstance(zero, np.datetime64) or len(values) < 2:
         return None
     dates = zero + values.astype(np.int64) * unit
-    months = dates.astype("M8[M]")
+    # Numbers of months, because NumPy deprecates sums of dates and integers.
+    months = dates.astype("M8[M]").astype(np.int64)
     for turn in (0, 1):
         # The distance from the start of the month, or of the next month.
-        days = dates - (months + turn).astype(dates.dtype)
+        days = dates - (months + turn).astype("M8[M]").astype(dates.dtype)
         if (days == days[0]).all() and days[0] < np.timedelta64(_DAYS_OF_MONTH, "D"):
-            width = np.gcd.reduce((months - months[0]).astype(np.int64))
+            width = np.gcd.reduce(months - months[0])
             every = np.arange(months[0], months[-1] + 1, width) + turn
-            every = every.astype(dates.dtype) + days[0]
+            every = every.astype("M8[M]").astype(dates.dtype) + days[0]
             return int(width), ((every - zero) / unit).astype(np.float64)
     return None
 
