@@ -125,7 +125,7 @@ def raking(rng, n):
 
 
 def impossible(rng, n=200):
-    """Request counts that no weights satisfy, and describe the results."""
+    """Request infeasible counts, and describe the results."""
     frame = pd.DataFrame(
         {"a": rng.choice(["x", "y"], n), "b": rng.choice(["u", "v"], n)}
     )

@@ -26,7 +26,7 @@ class RuleSampler(BaseEstimator):
     noise : float
         Standard deviation of the noise, relative to the differences of the rows.
     centre : {"base", "mixed"}
-        Differences of the neighbours from the base row, or of all pairs of these rows.
+        Differences of the neighbours from the base row, or of all pairs of neighbours.
     bounds : {"reflect", "clip"}
         What happens to values beyond the bounds of the table.
     agreed : {"none", "atoms", "all"}

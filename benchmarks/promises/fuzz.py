@@ -53,7 +53,7 @@ class Table:
     near: list = field(default_factory=list)
     # Names of discrete columns whose combinations all occur in the rows.
     joint: list = field(default_factory=list)
-    # Names of two columns, of which the second exceeds the first by a least difference.
+    # Names of two columns. The second exceeds the first by a least difference.
     apart: list = field(default_factory=list)
 
     def __post_init__(self):

@@ -1,4 +1,4 @@
-"""Random requests on tables: is each feasible request met, at the least cost?
+"""Check that random feasible requests on tables are met at the least cost.
 
 ``python -m benchmarks.promises.requests`` moves tables with ``adjust`` to constraints
 and totals: 500 feasible requests on floats, 200 on integers and 200 infeasible ones. A
@@ -29,7 +29,7 @@ SUM, COST = 1e-9, 1e-6
 
 @dataclass(frozen=True)
 class Request:
-    """A table (n, d), what each row must satisfy, and what the rows must sum to.
+    """A table (n, d), the requirements of each row, and the sums over the rows.
 
     ``equal`` (k, d) are sums that are 0 in each row. ``capacities`` (c, d) are sums of
     at most ``most`` (c,) or (n, c). Cells lie between ``low`` and ``high`` (d,).
@@ -254,7 +254,7 @@ def least_square(target, a, lower, upper, low, high):
 
 
 def check_floats(seed):
-    """Return what is wrong with the answer to a feasible request on floats, or ''."""
+    """Describe the fault of the answer to a feasible request on floats."""
     request = random_request(seed)
     rows = request.adjusted()
     of_sums, equal, beyond = request.missed(rows)
@@ -267,7 +267,7 @@ def check_floats(seed):
 
 
 def check_integers(seed):
-    """Return what is wrong with the answer to a feasible request on integers, or ''."""
+    """Describe the fault of the answer to a feasible request on integers."""
     request = random_request(seed, integers=True)
     given = replace(request, table=request.table.astype(np.int64))
     rows = given.adjusted()
@@ -284,7 +284,7 @@ def check_integers(seed):
 
 
 def check_infeasible(seed):
-    """Return what is wrong with the answer to an infeasible request, or ''."""
+    """Describe the fault of the answer to an infeasible request."""
     request = infeasible_request(seed)
     try:
         request.adjusted()
@@ -329,7 +329,7 @@ CHECKS = {
 
 
 def checked(kind, seed):
-    """Return what is wrong with a case, and its seconds of processor time."""
+    """Describe the fault of a case, and measure its seconds of processor time."""
     start = time.process_time()
     try:
         wrong = CHECKS[kind](seed)

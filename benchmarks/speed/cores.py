@@ -35,7 +35,7 @@ SHAPE = (7, 2, 2, 7, 2, 2)
 ORDERS = (2, 3)
 FEW = 32
 # Workers of dask set the first threshold, which also fixes the second. The last setting
-# is the one that the documentation recommends for these workers.
+# is the one that the documentation recommends for workers of dask.
 THRESHOLDS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 ALLOCATORS = {"default": (), "dask": (2**16,), "dask, recommended": (2**26, 2**25)}
 
