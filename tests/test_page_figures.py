@@ -108,7 +108,9 @@ ALLOWED = {
         CONSTANT: ["or 2 for each parameter"],
     },
     "docs/guide/relations.md": {
-        EXAMPLE: ["a \\+ b = 10", "can have 17", "gives 0.6, and", "gives 0.2", "age of 18"],
+        EXAMPLE: [
+            "a \\+ b = 10", "can have 17", "gives 0.6, and", "gives 0.2", "age of 18",
+        ],
         CONSTANT: ["2\\^24 cells", "at least 5 rows"],
     },
     "docs/guide/sampling.md": {

@@ -97,7 +97,7 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
         if len(others) > 1:
             # Values can be rounded even if new values are not.
             steps, c = steps.copy(), others[steps[others] == 0]
-            steps[c] = decimal_steps(full[:, c], precision[c])
+            steps[c] = decimal_steps(full, c, precision)
             if steps[others].any():
                 free = np.setdiff1d(columns, equations.pivots)
                 if sample is None:

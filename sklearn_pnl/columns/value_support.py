@@ -167,12 +167,9 @@ def find_value_support(numbers, table):
     -------
     support : ValueSupport
     """
-    steps, precision = table.steps.astype(np.float64), table.precision
-    # A few rows rule out most columns without steps.
-    places = np.random.default_rng(0).integers(len(numbers), size=8)
-    may_have = (steps == 0) & (decimal_steps(numbers[places], precision) > 0)
-    for j in np.flatnonzero(may_have & ~np.isnan(numbers).all(axis=0)):
-        steps[j] = decimal_steps(numbers[:, [j]], precision[[j]])[0]
+    steps = table.steps.astype(np.float64)
+    c = np.flatnonzero(steps == 0)
+    steps[c] = decimal_steps(numbers, c, table.precision)
     atoms = {}
     for part in slices(numbers.shape[1], 256):
         # NaN is sorted last, and equals no other value.
@@ -277,8 +274,23 @@ def _calendar_of(values, zero, unit):
     return None
 
 
-def decimal_steps(rows, precision):
-    """Find the powers of ten (D,), 1 to 0.0001, that divide all values; else 0."""
+def decimal_steps(rows, columns, precision):
+    """Find the powers of ten (c,), 1 to 0.0001, that divide all values of columns.
+
+    The step is 0 for other columns, and for columns without values.
+    """
+    # A few rows rule out most columns.
+    places = np.random.default_rng(0).integers(len(rows), size=8)
+    steps = _divisors(rows[np.ix_(places, columns)], precision[columns])
+    for k in np.flatnonzero(steps > 0):
+        values = rows[:, [columns[k]]]
+        has_values = not np.isnan(values).all()
+        steps[k] = _divisors(values, precision[columns[[k]]])[0] if has_values else 0
+    return steps
+
+
+def _divisors(rows, precision):
+    """Find the powers of ten (D,) that divide all values of rows; else 0."""
     rows, steps = rows.astype(np.float64), np.zeros(rows.shape[1])
     room = 2 * precision * np.abs(rows)
     # Steps as fine as the rounding of the type are not evidence of a resolution.
