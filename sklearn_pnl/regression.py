@@ -78,12 +78,11 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours from which the second parent of a new row is drawn.
-        Larger values give more varied rows. "auto" uses 7 for fewer than 18 training
-        rows, otherwise a third of the rows, at most 10. With ``draws="kde"`` or
-        ``method="paper"``, this is the number of training rows from which a code is
-        decoded, and "auto" uses 5. If there are too few training rows, all of them are
-        used, and an explicit value raises a warning. A single training row yields
-        copies of it, with a warning.
+        Larger values give more varied rows. "auto" uses a third of the training rows,
+        at least 7 and at most 10. With ``draws="kde"`` or ``method="paper"``, this is
+        the number of training rows from which a code is decoded, and "auto" uses 5. If
+        there are too few training rows, all of them are used, and an explicit value
+        raises a warning. A single training row yields copies of it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"

@@ -79,12 +79,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     k_neighbors : int or "auto", default="auto"
         Number of nearest neighbours within the class from which the second parent of a
-        new row is drawn. Larger values give more varied rows. "auto" uses 7 for classes
-        with fewer than 18 rows, otherwise a third of the class, at most 10. With
-        ``Codes(draws="kde")`` or ``method="paper"``, this is the number of training
-        rows from which a code is decoded, and "auto" uses 5. If a class has too few
-        rows, all of them are used, and an explicit value raises a warning. A class with
-        one row yields copies of it, with a warning.
+        new row is drawn. Larger values give more varied rows. "auto" uses a third of
+        the class, at least 7 and at most 10. With ``Codes(draws="kde")`` or
+        ``method="paper"``, this is the number of training rows from which a code is
+        decoded, and "auto" uses 5. If a class has too few rows, all of them are used,
+        and an explicit value raises a warning. A class with one row yields copies of
+        it, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"

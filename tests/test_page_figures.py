@@ -115,7 +115,7 @@ ALLOWED = {
     },
     "docs/guide/sampling.md": {
         CONSTANT: [
-            "fewer than 18 rows", "uses 7", "fewer than 7\\)", "uses 5", "at most 10",
+            "at least 7 and at most 10", "fewer than 7\\)", "uses 5",
             "16,384 rows", "therefore 0.6",
         ],
         EXAMPLE: ["300 new rows", "50 training rows"],

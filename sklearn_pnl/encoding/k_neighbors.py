@@ -22,7 +22,7 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training d
 def default_k_neighbors(m):
     """Return the default number of neighbours for a class with m rows.
 
-    The default is 7 for fewer than 18 rows, otherwise a third of the rows, at most 10.
-    More neighbours would mix the clusters of a small class.
+    The default is a third of the rows, at least 7 and at most 10, or all rows of a
+    smaller class. More neighbours would mix the clusters of a small class.
     """
-    return min(10, m // 3) if m >= 18 else min(7, m)
+    return min(m, max(7, min(10, m // 3)))
