@@ -35,6 +35,8 @@ from .quadratic import (
 # Largest number of cells of an integer programme. In larger sets, the programme changes
 # a part of the rows.
 _MOST_CELLS = 20_000
+# Largest number of nodes of an integer programme times the number of its cells.
+_MOST_WORK = 40_000
 # Share of the tolerances by which a request may be infeasible.
 _PERMITTED = 0.5
 
@@ -345,8 +347,11 @@ class TotalsProblem:
         # multiple, unless they are integers.
         stays = ~free | (broken[chosen][:, None] & ~columns.is_integer)
         steps = np.where(stays, 0.0, columns.steps).ravel()
+        nodes = max(20, _MOST_WORK // len(target))
         for reach in (1, 4, 100):
-            near = nearest_in_steps(target, sizes, a, bounds, limits, steps, reach)
+            near = nearest_in_steps(
+                target, sizes, a, bounds, limits, steps, reach, nodes
+            )
             if near is None:
                 continue
             near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)

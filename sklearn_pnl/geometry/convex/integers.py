@@ -139,7 +139,9 @@ def least_missed(target, rows, bounds, limits, prices):
     return None if found is None else base + np.round(found[:d] - found[d : 2 * d])
 
 
-def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
+def nearest_in_steps(
+    target, sizes, rows, bounds, limits, steps, reach=1e6, nodes=NODES
+):
     """Find cells (D,) with sums in intervals, some in integer steps; None on failure.
 
     Minimises ``sum |x - target| / sizes`` subject to ``lower <= rows @ x <= upper`` and
@@ -158,6 +160,8 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
         resolution is returned as its integer multiple of the resolution.
     reach : float, default=1e6
         Largest change of a cell in steps or sizes. A smaller reach is faster.
+    nodes : int, default=2000
+        Largest number of nodes of the search.
     """
     is_integer = steps > 0
     unit = np.where(is_integer, steps, sizes)
@@ -190,6 +194,7 @@ def nearest_in_steps(target, sizes, rows, bounds, limits, steps, reach=1e6):
         [(bound - reached) / scale for bound in bounds],
         np.concatenate([*first, up - first[0], down - first[1]]),
         np.tile(is_integer, 4),
+        nodes,
     )
     if found is None:
         return None
