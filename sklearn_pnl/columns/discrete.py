@@ -122,9 +122,11 @@ def move_to_donor(blocks, high, known, keys, order):
     blocks = blocks.copy()
     if blocks.any() and keys:
         # Each part of the rows is then a sample.
-        high, low = high[order], (known & ~high)[order]
+        values = high[order], (known & ~high)[order]
+        shares = [value.mean(axis=0) for value in values]
         for key in keys:
-            follows = _following_flags(key[order], high, low, np.flatnonzero(blocks))
+            columns = np.flatnonzero(blocks)
+            follows = _following_flags(key[order], values, shares, columns)
             blocks[np.isin(blocks, blocks[follows])] = 0
     return blocks
 
@@ -188,21 +190,23 @@ def _linked_sparse_pairs(flags, least, most):
     return linked | (is_covered & (np.outer(n - one, n - one) >= expected * n))
 
 
-def _following_flags(key, high, low, columns):
+def _following_flags(key, values, shares, columns):
     """Return the columns, of some binary columns, that follow a key (n,).
 
     A key determines a column that is constant in each level. It restricts a column if
-    a value is in no row of a level, and chance is excluded.
+    a value is in no row of a level, and chance is excluded. ``values`` are the masks
+    (n, b) of the two values, and ``shares`` (b,) their frequencies.
     """
-    expected, size = _least_expected(high.shape[1]), np.bincount(key)
+    expected, size = _least_expected(len(shares[0])), np.bincount(key)
     for few in (slice(FEW_ROWS), slice(None)):
         levels = key[few]
         places = np.ones(len(levels), np.float32), levels, np.arange(len(levels) + 1)
         is_level = csr_array(places, (len(levels), len(size))).T
         is_constant, is_restricted = False, False
-        for value in (high[:, columns], low[:, columns]):
-            is_absent = is_level @ value[few].astype(np.float32) == 0
-            is_likely = np.outer(size, value.mean(axis=0)) >= expected
+        for value, share in zip(values, shares, strict=True):
+            cells = value[few][:, columns].astype(np.float32)
+            is_absent = is_level @ cells == 0
+            is_likely = np.outer(size, share[columns]) >= expected
             is_restricted |= (is_absent & is_likely).any(axis=0)
             is_constant |= is_absent
         columns = columns[is_constant.all(axis=0) | is_restricted]
@@ -265,11 +269,19 @@ def find_implied_values(rows, labels, columns, order):
             if (column, value) not in others:
                 x = rows[:, column]
                 others[column, value] = 1 - np.mean(x[~np.isnan(x)] == value)
-            x = rows[members, column]
             is_likely = len(members) * others[column, value] >= expected
-            if is_likely and (np.isnan(x) | (x == value)).all():
+            if is_likely and _are_equal(rows, members, column, value):
                 known.append(value)
     return {column: sorted(values) for column, values in implied.items() if values}
+
+
+def _are_equal(rows, members, column, value):
+    """Return whether all known cells of a column have a value in some rows."""
+    for part in (members[:256], members):
+        x = rows[part, column]
+        if not (np.isnan(x) | (x == value)).all():
+            return False
+    return True
 
 
 def _constants(rows, key, columns, order, size):
