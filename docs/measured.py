@@ -10,8 +10,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.generators import report as generators  # noqa: E402
 from benchmarks.imbalance import manifolds, ratios, rules  # noqa: E402
@@ -19,6 +17,7 @@ from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
 from benchmarks.plausibility import report as plausibility  # noqa: E402
+from benchmarks.significance import Tested, corrected, over_families  # noqa: E402
 from benchmarks.small import report as small  # noqa: E402
 from benchmarks.speed import cores  # noqa: E402
 
@@ -77,11 +76,24 @@ def accuracy(problem, shots, learner, sampler):
 
 
 def flags(sampler, against="none"):
-    """Count settings that are better and worse by over two standard errors."""
-    column = f"accuracy_flag_{against}"
-    found = [r[column] for r in rows("few-shot-images") if r["sampler"] == sampler]
-    better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
-    return f"better in {better} of {len(found)} settings and worse in {worse}"
+    """Count pairs of data set and classifier that are better and worse.
+
+    The differences are means over the numbers of rows per class, and have to exceed two
+    mean standard errors. The rows of the settings of a pair are nested, so that their
+    errors are not independent.
+    """
+    pairs = {}
+    for row in rows("few-shot-images"):
+        if row["sampler"] == sampler:
+            pairs.setdefault((row["problem"], row["learner"]), []).append(row)
+    column = f"accuracy_minus_{against}"
+    ratios = [
+        sum(float(r[column]) for r in found)
+        / (sum(float(r[f"{column}_se"]) for r in found) or 1)
+        for found in pairs.values()
+    ]
+    better, worse = (sum(sign * r > 2 for r in ratios) for sign in (1, -1))
+    return f"better for {better} of {len(pairs)} pairs and worse for {worse}"
 
 
 def speed(script, job, measure, digits=2):
@@ -122,11 +134,6 @@ def figures():
         found[f"fresh_logistic_{sampler}_ap"] = score(
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
-    scores, _ = imbalance.scores(rows("imbalance-fresh"))
-    for mark, name in metrics.items():
-        pair = (scores[f"calibrated {s}", MEAN, name] for s in ("PNL", "none"))
-        p = imbalance.p_value(np.subtract(*pair))
-        found[f"fresh_calibrated_p_{mark}"] = p
     found |= _of_sets() | _of_shares() | _of_few_rows() | _of_speed()
     for part in (generators, manifolds, plausibility, ratios, small):
         found |= part.figures()
@@ -313,9 +320,10 @@ def _share_tables():
 def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     """Return 1000 times the gains over no new rows by learner, two scores per cell.
 
-    The first score has p of Wilcoxon's test over the tables.
+    The first score has p of Wilcoxon's test over the families, which is corrected by
+    Holm's method over all cells.
     """
-    found, _ = imbalance.scores(rows(f"imbalance-{which}"))
+    found, families = imbalance.scores(rows(f"imbalance-{which}"))
     learners = _learners(found)
     none = [found["none", name, metric] for name in learners for metric in metrics]
     body = [["none"]]
@@ -326,7 +334,7 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     for sampler in dict.fromkeys(key[0] for key in found):
         if sampler in left_out:
             continue
-        body.append([sampler])
+        body.append([imbalance.marked(sampler, rows(f"imbalance-{which}"))])
         for learner in learners:
             first, second = (
                 1000
@@ -334,9 +342,12 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
                 * (found[sampler, learner, metric] - found["none", learner, metric])
                 for metric in metrics
             )
-            p = f" ({imbalance.p_value(first)})" * with_p
-            body[-1].append(f"{first.mean():+.0f}{p} / {second.mean():+.0f}")
-    return _markdown([" / ".join(metrics), *learners], body)
+            text = f"{first.mean():+.0f}{' ({})' * with_p} / {second.mean():+.0f}"
+            cell = Tested(text, over_families(first, families))
+            body[-1].append(cell if with_p else text)
+    head = [" / ".join(metrics), *learners]
+    lines = corrected([dict(zip(head, line, strict=True)) for line in body])
+    return _markdown(head, [list(line.values()) for line in lines])
 
 
 def _learners(found):
@@ -386,10 +397,10 @@ def _few_shot():
         both = ([found.get((*pair, n, s), "–") for n in ("5", "50")] for s in samplers)
         body.append([", ".join(pair), *map(" / ".join, both)])
     for against in ("none", "SMOTE"):
-        body.append([f"settings better / worse than {against}"])
+        body.append([f"pairs better / worse than {against}"])
         for s in samplers:
-            better, worse = re.findall(r" in (\d+)", flags(s, against))
-            body[-1].append("" if s == against else f"{better} / {worse}")
+            counts = "" if s == against else flags(s, against)
+            body[-1].append(" / ".join(re.findall(r" for (\d+)", counts)))
     return _markdown(["images, classifier", *samplers], body)
 
 

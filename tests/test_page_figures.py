@@ -71,7 +71,7 @@ ALLOWED = {
         CONSTANT: [r"\*step 0.1\* is"],
         SETTING: [
             "5 / 50 training images", "200 / 1,000 / 5,000 training rows",
-            "pixels up to 255", "offset of 1e-5",
+            "pixels up to 255", "offset of 1e-5", "at most 600 rows",
         ],
     },
     "docs/comparison.md": {
@@ -86,7 +86,6 @@ ALLOWED = {
         EXAMPLE: ["CIFAR-10"],
     },
     "docs/getting_started.md": {EXAMPLE: ["minority class of 20 rows"]},
-    "docs/guide/calibration.md": {EXAMPLE: ["1,000", "such as 1,234.6"]},
     "docs/guide/constraints.md": {
         EXAMPLE: [
             "150 new rows", "total of 5", "19%", "such as 0.01", "60 homes", "45,000",
@@ -151,8 +150,8 @@ ALLOWED = {
     "docs/when_to_oversample.md": {
         CONSTANT: ["at least 20 rows"],
         SETTING: [
-            "at most 600 rows", "10 or 30 training", "10 to 30 rows",
-            "(10|30|100) rows per", "x 5",
+            "at most 600 rows", "at most 800 rows", "10 or 30 training",
+            "25 instead of 5", "(10|30|100) rows per", "x 5",
         ],
     },
 }  # fmt: skip

@@ -5,12 +5,12 @@
 
 import argparse
 
-import numpy as np
 from imblearn.over_sampling import SMOTE
 
 from sklearn_pnl import Codes, PNLSampler
 
 from ..baselines import Baseline, seeded
+from ..significance import Tested, corrected, over_families
 from ..tables import markdown, read_csv, write_csv
 from . import report
 from .problems import load_tables
@@ -39,19 +39,20 @@ BASELINES = {
 
 def table():
     """Return the mean scores, with p of the difference to the default, by sampler."""
-    found, families = report.scores(read_csv(f"imbalance-{NAME}"))
-    names = dict.fromkeys(families)
+    rows = read_csv(f"imbalance-{NAME}")
+    found, families = report.scores(rows)
     lines = []
     for sampler in dict.fromkeys(key[0] for key in found):
-        line = {"mean of four learners": sampler}
+        line = {"mean of four learners": report.marked(sampler, rows)}
         for metric in SCORES:
             values = found[sampler, report.OVERALL, metric]
             gains = values - found["PNL", report.OVERALL, metric]
-            means = np.array([gains[families == name].mean() for name in names])
-            tests = f" ({report.p_value(gains)}; {report.p_value(means)})"
-            line[metric] = f"{values.mean():.3f}" + tests * (sampler != "PNL")
+            line[metric] = f"{values.mean():.3f}"
+            if sampler != "PNL":
+                text = f"{line[metric]} ({{}})"
+                line[metric] = Tested(text, over_families(gains, families))
         lines.append(line)
-    return lines
+    return corrected(lines)
 
 
 def tables():
@@ -62,14 +63,9 @@ def tables():
 def figures():
     """Return figures by the names that pages mark them with."""
     rows = read_csv(f"imbalance-{NAME}")
-    found, _ = report.scores(rows)
-    none, default = (
-        found[name, report.OVERALL, "average precision"] for name in ("none", "PNL")
-    )
     # A seed tests each row once, in two folds.
     return {
         f"{NAME}_seeds": str(min(int(row["folds"]) for row in rows) // 2),
-        f"{NAME}_none_ap_p": report.p_value(none - default),
     }
 
 

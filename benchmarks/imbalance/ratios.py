@@ -2,8 +2,7 @@
 
 import re
 
-import numpy as np
-
+from ..significance import Tested, corrected, over_families
 from ..tables import markdown, read_csv
 from . import report
 from .scores import DIRECTIONS
@@ -50,25 +49,16 @@ def gain(found, learner, metric, sampler, reference):
     return 1000 * DIRECTIONS[metric] * (after - before)
 
 
-def over_families(gains, families):
-    """Return the means of the families."""
-    names = dict.fromkeys(families)
-    return np.array([gains[families == name].mean() for name in names])
-
-
 def shown(gains, families):
-    """Format the mean gain, and p over tables and over families if they differ."""
-    tests = dict.fromkeys(
-        [report.p_value(gains), report.p_value(over_families(gains, families))]
-    )
-    return f"{gains.mean():+.0f} ({', '.join(tests)})"
+    """Return a cell with the mean gain and p of Wilcoxon's test over the families."""
+    return Tested(f"{gains.mean():+.0f} ({{}})", over_families(gains, families))
 
 
 def over_none(name, metric):
     """Return a row for each learner: the score without new rows, and the gains."""
     found, families = results(name)
     samplers = [key[0] for key in found if key[0] not in LEFT_OUT]
-    return [
+    lines = [
         {metric: learner, "none": f"{found['none', learner, metric].mean():.3f}"}
         | {
             sampler: shown(gain(found, learner, metric, sampler, "none"), families)
@@ -78,12 +68,21 @@ def over_none(name, metric):
         }
         for learner in learners(found)
     ]
+    return _renamed(corrected(lines), read_csv(f"imbalance-{name}"))
+
+
+def _renamed(lines, rows):
+    """Mark the samplers that failed on some tables."""
+    return [
+        {report.marked(name, rows): cell for name, cell in line.items()}
+        for line in lines
+    ]
 
 
 def over_smote(name):
     """Return a row for each learner and ratio: the gains over SMOTE of all scores."""
     found, families = results(name)
-    return [
+    lines = [
         {"PNL minus SMOTE": learner, "ratio": ratio}
         | {
             metric: shown(
@@ -95,6 +94,7 @@ def over_smote(name):
         for learner in learners(found)
         for ratio in RATIOS
     ]
+    return corrected(lines)
 
 
 def tables():
@@ -122,18 +122,12 @@ def figures():
             for sampler, mark in SAMPLERS.items():
                 values = found[sampler, MEAN, metric]
                 marks[f"{head}_{mark}_{short.lower()}"] = f"{values.mean():.3f}"
-                for reference in ("none", sampler.replace("PNL", "SMOTE")):
-                    gains = gain(found, MEAN, metric, sampler, reference)
-                    p = report.p_value(over_families(gains, families))
-                    against = SAMPLERS[reference]
-                    marks[f"{head}_{mark}_{short.lower()}_p_{against}"] = p
-        for learner in learners(found):
-            word = re.sub(r"\W+", "_", learner)
-            for metric, short in SHORT.items():
+            for line in over_none(f"boosting-{name}", metric):
+                learner = line[metric]
+                word = re.sub(r"\W+", "_", learner)
                 mark = f"{head}_{word}_{short.lower()}"
                 for sampler in ("none", "PNL 1/3"):
                     values = found[sampler, learner, metric]
                     marks[f"{mark}_{SAMPLERS[sampler]}"] = f"{values.mean():.3f}"
-                gains = gain(found, learner, metric, "PNL 1/3", "none")
-                marks[f"{mark}_p"] = report.p_value(over_families(gains, families))
+                marks[f"{mark}_p"] = re.search(r"\((.*)\)", line["PNL 1/3"])[1]
     return marks

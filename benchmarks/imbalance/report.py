@@ -7,8 +7,9 @@ import argparse
 import sys
 
 import numpy as np
-from scipy.stats import wilcoxon
 
+from benchmarks import significance
+from benchmarks.significance import Tested, corrected, over_families
 from benchmarks.tables import grouped, markdown, read_csv
 
 from .scores import DIRECTIONS
@@ -74,8 +75,9 @@ def differences(rows, reference=REFERENCE, learners=None, samplers=None):
     """Return a row per sampler and learner: 1000 times its difference, p, and wins.
 
     A positive difference means that the sampler is better than the reference, for each
-    metric. The first p is over tables. The second p is over means of families, because
-    tables of a family share rows.
+    metric. p is that of Wilcoxon's test over families, because tables of a family share
+    rows, corrected by Holm's method over all cells. Samplers that failed on a table
+    are marked.
     """
     found, families = scores(rows)
     samplers = samplers or dict.fromkeys(key[0] for key in found)
@@ -85,7 +87,7 @@ def differences(rows, reference=REFERENCE, learners=None, samplers=None):
         for sampler in samplers:
             if sampler == reference:
                 continue
-            line = {"learner": learner, "sampler": sampler}
+            line = {"learner": learner, "sampler": marked(sampler, rows)}
             for metric, short in SHORT.items():
                 # Older results lack some.
                 if metric not in rows[0]:
@@ -99,21 +101,31 @@ def differences(rows, reference=REFERENCE, learners=None, samplers=None):
                 line[short] = shown(gain, families)
             else:
                 lines.append(line)
-    return lines
+    return corrected(lines)
 
 
 def shown(gain, families):
-    """Format the mean gain, two p-values of Wilcoxon's test, and the number of wins."""
-    names = dict.fromkeys(families)
-    of_families = np.array([gain[families == name].mean() for name in names])
-    tests = dict.fromkeys([p_value(gain), p_value(of_families)])
-    return f"{gain.mean():+.1f} ({', '.join(tests)}; {(gain > 0).sum()})"
+    """Return a cell with the mean gain, p over the families, and the number of wins."""
+    text = f"{gain.mean():+.1f} ({{}}; {(gain > 0).sum()})"
+    return Tested(text, over_families(gain, families))
+
+
+def marked(sampler, rows):
+    """Return the name of a sampler, with the number of tables on which it failed.
+
+    A fold in which a sampler fails is scored without new rows.
+    """
+    failed = {
+        row["table"]
+        for row in rows
+        if row["sampler"] == sampler and int(row.get("failures") or 0)
+    }
+    return f"{sampler} (failed: {len(failed)})" if failed else sampler
 
 
 def p_value(gain):
-    """Format p of Wilcoxon's test; half of the ties count for each side."""
-    p = wilcoxon(gain, zero_method="zsplit").pvalue if gain.any() else 1.0
-    return f"{p:.2g}" if p >= 0.001 else "<0.001"
+    """Format p of Wilcoxon's test, without a correction."""
+    return significance.text(significance.p_value(gain))
 
 
 def means(rows):
@@ -125,7 +137,7 @@ def means(rows):
             continue
         own = [row for row in rows if row["sampler"] == sampler]
         lines.append(
-            {"sampler": sampler}
+            {"sampler": marked(sampler, rows)}
             | {
                 metric: f"{found[sampler, OVERALL, metric].mean():.3f}"
                 for metric in DIRECTIONS

@@ -17,6 +17,7 @@ from sklearn_pnl import PNLSampler
 
 from ..baselines import Baseline, seeded
 from ..harness import evaluate
+from ..significance import Tested, corrected, holm
 from . import report
 from .learners import LEARNERS
 from .problems import load_tables
@@ -174,7 +175,7 @@ def gains(rows, reference):
                 gain = 1000 * DIRECTIONS[metric] * (ours - theirs)
                 line[short] = with_error(of_families(gain, families))
             lines.append(line)
-    return lines
+    return corrected(lines)
 
 
 def of_families(gain, families):
@@ -183,9 +184,9 @@ def of_families(gain, families):
 
 
 def with_error(gain):
-    """Format the mean of a gain, its standard error, and p of Wilcoxon's test."""
+    """Return a cell with the mean of a gain, its standard error, and p."""
     error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return f"{gain.mean():+.1f} ± {error:.1f} ({report.p_value(gain)})"
+    return Tested(f"{gain.mean():+.1f} ± {error:.1f} ({{}})", gain)
 
 
 def by_learner(rows, sampler, reference):
@@ -212,16 +213,6 @@ def by_learner(rows, sampler, reference):
         {"learner": name} | {short: values[i] for short, values in columns.items()}
         for i, name in enumerate(names)
     ]
-
-
-def holm(p):
-    """Correct p-values for several tests by Holm's method."""
-    p = np.asarray(p)
-    order = np.argsort(p)
-    corrected = np.empty(len(p))
-    factors = np.arange(len(p), 0, -1)
-    corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * factors))
-    return corrected
 
 
 def changes(rows):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..imbalance.report import p_value
+from ..significance import Tested, corrected
 from ..tables import grouped, markdown, read_csv
 
 # 1 if a larger score is better.
@@ -48,7 +48,7 @@ def gains(rows, learner, n_rows, sampler, score):
 
 
 def table(rows, score="accuracy"):
-    """Return 1000 times the mean gain, and p: learners and rows by samplers."""
+    """Return 1000 times the mean gain, and p after Holm's correction over all cells."""
     samplers = list(dict.fromkeys(row["sampler"] for row in rows))
     lines = []
     for learner in dict.fromkeys(row["learner"] for row in rows):
@@ -68,19 +68,19 @@ def table(rows, score="accuracy"):
                 {"learner": learner, "rows per class": n_rows}
                 | {"none": f"{np.mean(own):.3f}"}
                 | {
-                    name: f"{1000 * gain.mean():+.0f} ({p_value(gain)})"
+                    name: Tested(f"{1000 * gain.mean():+.0f} ({{}})", gain)
                     for name, gain in found.items()
                     if name != "none"
                 }
             )
-    return lines
+    return corrected(_narrow(lines))
 
 
 def tables():
     """Return the tables as Markdown, by the names that pages mark them with."""
     rows = read_csv("small")
     return {
-        f"small-{score.split()[-1].lower()}": markdown(_narrow(table(rows, score)))
+        f"small-{score.split()[-1].lower()}": markdown(table(rows, score))
         for score in SCORES
     }
 
