@@ -302,14 +302,17 @@ def broken(table, members, new, ask, extrapolation=0, resolution=False):
     looked_for = len(old) >= min(8, old.shape[1] + 2)
     if old.select_dtypes(exclude=object).isna().any(axis=None):
         looked_for = len(old.dropna()) >= 2 * old.shape[1] + 2
+    # Codes satisfy near equalities that are found, in twice as many rows as columns.
+    is_found = len(old.dropna()) >= 2 * old.shape[1] + 2
     for terms, value in table.equalities * looked_for:
-        if not hidden.isdisjoint(terms):
+        # With few rows, only sums that equal one adjacent column are searched for.
+        signs = [*terms.values()]
+        is_sum = min(signs.count(1.0), signs.count(-1.0)) <= 1
+        if not hidden.isdisjoint(terms) or not (is_sum or is_found):
             continue
         gap = np.abs(_sum(terms, new) - value)
         if np.any(gap > _room(terms, old, new) + _unit(old, terms) * abs(value)):
             yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
-    # Codes satisfy near equalities that are found, in twice as many rows as columns.
-    is_found = len(old.dropna()) >= 2 * old.shape[1] + 2
     for terms, value in table.near * (is_found and not ask.given):
         if not hidden.isdisjoint(terms):
             continue

@@ -260,7 +260,7 @@ def _nearest_sparse(search, queries, k):
     """Return distances and indices (n, k) of the nearest sparse points.
 
     The compiled search of scikit-learn compares all pairs of cells of two points.
-    Sparse products are faster. Their results are dense, in blocks of 8 MiB.
+    Sparse products are faster. Their results are dense, in blocks of a few rows.
     """
     options = {"assume_finite": True, "skip_parameter_validation": True}
     options |= {"enable_cython_pairwise_dist": False, "working_memory": 8}
