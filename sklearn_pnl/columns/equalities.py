@@ -584,7 +584,7 @@ def sums_of_neighbors(rows, precision):
     mean, codes = rows.mean(axis=0), np.empty((2, c))
     random = np.random.default_rng(0).standard_normal((2, n))
     # A copy of all rows would double the memory, so columns are read in slices.
-    for part in slices(c, 1024):
+    for part in slices(c, 1 + BLOCK_CELLS // n):
         codes[:, part] = random @ (rows[:, part] - mean[part])
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
     # A sum has the rounding error of its largest term. Small tolerances find sums of
