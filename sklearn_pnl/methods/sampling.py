@@ -27,10 +27,12 @@ from ..columns.repair import (
     STEPS,
     Batch,
     TrainingContext,
+    add_noise,
     copy_flags,
     repair,
     reset_rows,
     restore_equalities,
+    shorten_noise,
     steps_with,
 )
 from ..control.audit import audit_rows, report_of
@@ -356,8 +358,24 @@ class RowSampler:
         values = project_rows(
             batch.values, self._continuous(batch.donors), self.fixed_cells(batch)
         )[0]
+        broken = np.flatnonzero(context.relations.breaks(values, rounding=True))
+        if len(broken):
+            part = batch._replace(values=values).take_rows(broken)
+            values[broken] = self._near_parents(part, context).values
         exact = values.copy() if context.relations.near else None
         return batch._replace(values=values, exact=exact)
+
+    def _near_parents(self, batch, context):
+        """Move rows towards the mean of their parents until they are in order.
+
+        The parents satisfy all inequalities, and so does their weighted mean.
+        """
+        binary = context.relations.columns.binary
+        parents = self.training_rows[batch.parents]
+        mean = np.einsum("nk,nkd->nd", batch.weights, parents)
+        mean[:, binary] = batch.values[:, binary]
+        batch = batch._replace(values=mean, noise=batch.values - mean)
+        return repair(batch, context, (shorten_noise, add_noise))
 
     def _continuous(self, donors):
         """Return the feasible set of unrounded rows, with near equalities."""

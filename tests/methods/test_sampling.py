@@ -64,3 +64,17 @@ def test_counts_and_near_equalities_can_be_requested_together():
     assert new["kind"].value_counts().to_dict() == counts["kind"]
     gap = (new["full"] - new["price"] - 4.95 * new["flag"]).abs().max()
     assert gap <= 4 * (X["full"] - X["price"] - 4.95 * X["flag"]).abs().max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_codes_of_many_ordered_columns_are_no_copies(seed):
+    # The bands of a peak rise and fall, so that nearly all neighbours are ordered.
+    bands, rng = np.linspace(0, 1, 60), np.random.default_rng(seed)
+    X = np.exp(-(((bands - rng.normal(0.5, 0.05, size=(40, 1))) / 0.1) ** 2))
+    augmenter = PNLAugmenter(Codes(order=2, offset=0.05, embedding=None)).fit(X)
+    assert len(augmenter._relations.orders) > 40
+    new = augmenter.sample(100, random_state=seed)
+    away = np.abs(new[:, None] - X).max(axis=2).min(axis=1)
+    assert (away > 1e-6).mean() > 0.95
+    for p, q in augmenter._relations.orders:
+        assert (new[:, p] <= new[:, q]).all()
