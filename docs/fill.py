@@ -39,8 +39,17 @@ def pages():
 
 def pieces():
     """Return all figures and tables by the names of their marks."""
-    tables = measured.tables() | {"paper-figures": claims.table()}
-    return measured.figures() | tables
+    tables = {"paper-figures": claims.table(), "reference": reference()}
+    return measured.figures() | measured.tables() | tables
+
+
+def reference():
+    """Return the implementation of the paper's algorithms that the tests use."""
+    text = (ROOT / "tests" / "geometry" / "test_reference.py").read_text("utf-8")
+    code = re.search(r"# --- the reference.*?\n(.*?)# --- cases", text, re.S)[1]
+    names = ("import numpy as np", "from scipy.optimize import minimize",
+             "from scipy.special import xlogy")  # fmt: skip
+    return "\n".join(["```python", *names, "\n", code.strip(), "```"])
 
 
 def filled(text, pieces):
