@@ -137,14 +137,14 @@ class Augmentation(ObjectsByName, BaseEstimator):
         return self._relations.public_equalities
 
     @property
-    def orders_(self) -> list[tuple[Any, Any]]:
+    def inequalities_(self) -> list[tuple[Any, Any]]:
         """Pairs of columns whose first column is never greater than the second.
 
         Columns that are equal in all rows form no pair. If no cell is missing, pairs
         that follow from other pairs are left out.
         """
         check_is_fitted(self)
-        return [] if self._relations is None else self._relations.named_orders
+        return [] if self._relations is None else self._relations.named_inequalities
 
     @property
     def value_support_(self) -> ValueSupport | None:
@@ -167,7 +167,8 @@ class PNLAugmenter(Augmentation):
 
     New rows of a table lie near straight lines between neighbouring rows
     (:class:`Lines`). They satisfy the detected linear equalities of the training rows
-    (``equalities``), inequalities between two columns (``orders_``), ranges and types.
+    (``equalities``), inequalities between two columns (``inequalities_``), ranges and
+    types.
     Rows with more than one axis, such as images, are encoded with a log-linear model
     (:class:`Codes`). Set ``order`` to encode the rows of a table as well. For codes,
     ``fit`` encodes the rows by KL projection onto the base. ``sample`` draws new codes
@@ -266,7 +267,7 @@ class PNLAugmenter(Augmentation):
     equalities_ : LinearConstraints
         Exact linear equalities that the training rows satisfy; ``print`` lists them.
 
-    orders_ : list of pairs
+    inequalities_ : list of pairs
         Pairs of columns whose first column is never greater than the second. If no cell
         is missing, pairs that follow from other pairs are left out. New rows keep the
         least difference of the two columns.

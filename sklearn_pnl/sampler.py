@@ -170,7 +170,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Exact linear equalities that the training rows of all classes satisfy;
         ``print`` lists them.
 
-    orders_ : list of pairs
+    inequalities_ : list of pairs
         Pairs of columns whose first column is never greater than the second. If no cell
         is missing, pairs that follow from other pairs are left out. New rows keep the
         least difference of the two columns.

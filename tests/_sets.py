@@ -27,11 +27,13 @@ def types(d, precision=1e-16, names="abcdefghij"):
 
 
 def set_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
-                 equalities=None, orders=(), constraints=None):  # fmt: skip
+                 equalities=None, inequalities=(), constraints=None):  # fmt: skip
     table = types(X.shape[1], precision)
     steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
     nothing = LinearConstraints.empty(table.feature_names)
     relations = ColumnRelations.plain(table, X, steps, equalities or nothing, low, high)
-    orders = np.array(orders, int).reshape(-1, 2)
-    relations = replace(relations, orders=orders, distances=np.zeros(len(orders)))
+    inequalities = np.array(inequalities, int).reshape(-1, 2)
+    relations = replace(
+        relations, inequalities=inequalities, distances=np.zeros(len(inequalities))
+    )
     return FeasibleSet(relations, constraints or nothing)

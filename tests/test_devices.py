@@ -180,7 +180,7 @@ def test_copies_and_pickles_draw_the_same_rows(new):
 
 def test_an_augmenter_on_a_device_uses_no_column_relations(new):
     augmenter = PNLAugmenter(Codes(order=1)).fit(new(images()))
-    assert len(augmenter.equalities_) == 0 and augmenter.orders_ == []
+    assert len(augmenter.equalities_) == 0 and augmenter.inequalities_ == []
     assert augmenter.value_support_ is None and augmenter.n_neighbors_ == 10
 
 

@@ -215,7 +215,7 @@ def test_orders_hold(X, seed):
     assume(all(len(np.unique(column)) > 2 for column in X.T))
     augmenter = fitted(X, method=Lines(1.0))
     rows = augmenter.sample(100, seed)
-    for p, q in augmenter.orders_:
+    for p, q in augmenter.inequalities_:
         assert np.all(X[:, p] <= X[:, q])
         assert np.all(rows[:, p] <= rows[:, q])
     assert np.all(np.diff(rows, axis=1) >= -1e-12 * ranges(X)[1:])

@@ -358,4 +358,4 @@ def test_equalities_and_orders_of_the_rows_hold():
     assert_allclose(new[:, 4], new[:, :4].sum(axis=1), atol=1e-11)
     assert (new[:, 5] <= new[:, 4]).all()
     assert len(sampler.equalities_) == 2
-    assert (5, 4) in sampler.orders_
+    assert (5, 4) in sampler.inequalities_

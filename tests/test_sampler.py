@@ -244,7 +244,7 @@ def test_bounds_and_equalities_are_computed_over_all_classes():
         assert (new >= total.min(axis=0)).all()
         assert (new <= total.max(axis=0)).all()
     assert sampler.value_support_ is None
-    assert sampler.orders_ == []
+    assert sampler.inequalities_ == []
 
 
 @pytest.mark.parametrize("params", [{}, {"order": 1}, {"draws": "kde"}], ids=str)

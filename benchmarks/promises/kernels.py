@@ -48,7 +48,7 @@ def told():
     found = {}
     for name, frame in islice(tables(), N_TABLES):
         augmenter = PNLAugmenter().fit(frame)
-        told = augmenter.equalities_, augmenter.orders_, augmenter.value_support_
+        told = augmenter.equalities_, augmenter.inequalities_, augmenter.value_support_
         kept = augmenter._relations
         columns = kept.in_equality, kept.pivots, kept.blocks
         found[name] = [str(part) for part in (*told, *(c.tolist() for c in columns))]

@@ -64,14 +64,14 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
         rounding = eps * np.abs(rows)
         missed = np.maximum(columns.low - rows, rows - columns.high)
         _warn(lambda k: f"the bounds of {names[k]}", missed, rounding, caller)
-        p, q = relations.orders.T
+        p, q = relations.inequalities.T
         # Dependent columns are rounded like the larger columns in their equality.
         room = rounding + EPS * columns.ranges
         with np.errstate(over="ignore"):
             missed = relations.distances - (rows[:, q] - rows[:, p])
         room = np.where(
             relations.distances > 0,
-            relations.rounding_of_orders,
+            relations.rounding_of_inequalities,
             room[:, p] + room[:, q],
         )
         _warn(lambda k: _order_of(relations, k), missed, room, caller)
@@ -80,7 +80,7 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
 def _order_of(relations, k):
     """Describe an order of two columns, with their least difference if not 0."""
     names = relations.equalities.feature_names
-    p, q = relations.orders[k]
+    p, q = relations.inequalities[k]
     distance = relations.distances[k]
     by = f" + {distance:.6g}" if distance else ""
     return f"{names[p]}{by} <= {names[q]}"

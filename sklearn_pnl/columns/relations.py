@@ -1,8 +1,8 @@
 """Find relations between the columns of training rows.
 
-``find_relations`` searches for the bounds, the resolution, the equalities, the orders
-and the binary columns of a table. ``find_equalities`` is the public function that
-returns the equalities.
+``find_relations`` searches for the bounds, the resolution, the equalities, the
+inequalities and the binary columns of a table. ``find_equalities`` is the public
+function that returns the equalities.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .discrete import (
 from .equalities import echelon_of, has_range, search_equalities
 from .value_support import find_resolution, find_value_support
 
-# Largest number of columns of a table in which orders are found.
+# Largest number of columns of a table in which inequalities are found.
 MOST_ORDERED = 500
 
 
@@ -53,7 +53,7 @@ class ColumnRelations:
     pivots : ndarray of int of shape (k,)
         The column that each equality determines. Its coefficient is 1, and it is in no
         other equality.
-    orders : ndarray of int of shape (m, 2)
+    inequalities : ndarray of int of shape (m, 2)
         Pairs of columns; the first column never exceeds the second.
     distances : ndarray of shape (m,)
         Least difference of the columns of each order.
@@ -74,7 +74,7 @@ class ColumnRelations:
     columns: ColumnValues
     equalities: LinearConstraints
     pivots: NDArray
-    orders: NDArray
+    inequalities: NDArray
     distances: NDArray
     blocks: NDArray
     in_equality: NDArray
@@ -103,8 +103,8 @@ class ColumnRelations:
         return replace(self, columns=self.columns.of_rows(rows))
 
     def without_distances(self):
-        """Return relations with orders whose two columns may be equal."""
-        return replace(self, distances=np.zeros(len(self.orders)))
+        """Return relations with inequalities whose two columns may be equal."""
+        return replace(self, distances=np.zeros(len(self.inequalities)))
 
     @cached_property
     def is_dependent(self):
@@ -126,13 +126,13 @@ class ColumnRelations:
 
     @cached_property
     def is_ordered(self):
-        """A mask (m,) of the orders without a binary column."""
-        return ~self.columns.binary[self.orders].any(axis=1)
+        """A mask (m,) of the inequalities without a binary column."""
+        return ~self.columns.binary[self.inequalities].any(axis=1)
 
     @cached_property
     def ordered(self):
         """Pairs (k, 2) of columns that are not binary and stay in order."""
-        return self.orders[self.is_ordered]
+        return self.inequalities[self.is_ordered]
 
     @cached_property
     def tied(self):
@@ -152,7 +152,7 @@ class ColumnRelations:
     @property
     def has_relations(self):
         """Whether there is a relation between columns."""
-        parts = self.equalities, self.orders, self.near, self.levels.ranges
+        parts = self.equalities, self.inequalities, self.near, self.levels.ranges
         return bool(any(map(len, parts)) or self.tied.any())
 
     @cached_property
@@ -186,7 +186,7 @@ class ColumnRelations:
         return absent if absent is not None and absent.any() else None
 
     @cached_property
-    def rounding_of_orders(self):
+    def rounding_of_inequalities(self):
         """Differences (m,) of the columns of an order that count as rounding."""
         columns = self.columns
         with np.errstate(over="ignore"):
@@ -194,20 +194,24 @@ class ColumnRelations:
                 np.abs(columns.least), np.abs(columns.most)
             )
         size = size * np.maximum(TOL, 4 * columns.table.precision)
-        room, steps = size[self.orders].max(axis=1), columns.steps[self.orders]
+        room, steps = (
+            size[self.inequalities].max(axis=1),
+            columns.steps[self.inequalities],
+        )
         # Values on steps have smaller rounding errors than a step.
         steps = np.where((steps > 0).all(axis=1), ALMOST * steps.min(axis=1), np.inf)
         room = np.minimum(room, steps)
         return np.where(self.is_ordered, room, 0.0)
 
     def disorders(self, rows, gaps=None, room=0.0):
-        """Return the mask (n, m) of orders that rows (n, D) violate by more than room.
+        """Return the mask (n, m) of violated inequalities of rows (n, D).
 
-        Missing cells, ``gaps`` (n, D), violate no order.
+        Violations up to ``room`` do not count. Missing cells, ``gaps`` (n, D), violate
+        no inequality.
         """
         if gaps is not None:
             rows = np.where(gaps, np.nan, rows)
-        p, q = self.orders.T
+        p, q = self.inequalities.T
         with np.errstate(over="ignore"):
             return rows[:, q] - rows[:, p] < self.distances - room
 
@@ -217,8 +221,8 @@ class ColumnRelations:
         With ``rounding``, violations of an order by rounding do not count.
         """
         broken = self.columns.beyond(rows)
-        if len(self.orders):
-            room = self.rounding_of_orders if rounding else 0.0
+        if len(self.inequalities):
+            room = self.rounding_of_inequalities if rounding else 0.0
             broken |= self.disorders(rows, room=room).any(axis=1)
         return broken
 
@@ -235,14 +239,18 @@ class ColumnRelations:
         return LinearConstraints(a, values, values, names, ranges)
 
     @property
-    def named_orders(self):
+    def named_inequalities(self):
         """Pairs of names of columns; the first column never exceeds the second."""
         names = self.columns.table.column_names
-        return [(names[p], names[q]) for p, q in self.orders]
+        return [(names[p], names[q]) for p, q in self.inequalities]
 
 
 def find_relations(
-    table, value_support=None, extrapolation=0.0, equalities="auto", with_orders=True
+    table,
+    value_support=None,
+    extrapolation=0.0,
+    equalities="auto",
+    with_inequalities=True,
 ):
     """Find relations between the columns of all rows of a table.
 
@@ -256,8 +264,8 @@ def find_relations(
         means no bounds.
     equalities : "auto", constraint, sequence of them, or None
         "auto" searches for equalities. None uses no equality.
-    with_orders : bool
-        Whether to search for orders.
+    with_inequalities : bool
+        Whether to search for inequalities.
 
     Returns
     -------
@@ -266,7 +274,7 @@ def find_relations(
     steps, support = table.steps, None
     if table.is_large:
         rows = csr_array(table.sparse_rows, dtype=np.float64)
-        value_support, with_orders = None, False
+        value_support, with_inequalities = None, False
         equalities = None if isinstance(equalities, str) else equalities
     else:
         rows = table.numbers()
@@ -288,13 +296,13 @@ def find_relations(
     a, values, pivots = equations
     involved = a.any(axis=0)
     involved[dependent] = True
-    orders = np.empty((0, 2), int)
-    if is_flat and with_orders:
+    inequalities = np.empty((0, 2), int)
+    if is_flat and with_inequalities:
         # Constant columns are in no order, so their bounds are not widened.
         bounds = (np.where(least < most, bound, least) for bound in (low, high))
-        orders = find_orders(rows, *bounds, table.scales, order)
-    distances = least_distances(rows, orders, steps, extrapolation)
-    distances[binary[orders].any(axis=1)] = 0
+        inequalities = find_inequalities(rows, *bounds, table.scales, order)
+    distances = least_distances(rows, inequalities, steps, extrapolation)
+    distances[binary[inequalities].any(axis=1)] = 0
     columns = ColumnValues(
         table.without_rows(),
         low,
@@ -309,14 +317,14 @@ def find_relations(
         columns,
         LinearConstraints(a, values, values, names, np.nan_to_num(width, posinf=0)),
         pivots,
-        orders,
+        inequalities,
         distances,
         np.zeros(np.count_nonzero(binary), int),
         involved & ~binary,
         near,
     )
     # A distance within the rounding of the columns cannot be preserved.
-    is_known = distances > 4 * relations.rounding_of_orders
+    is_known = distances > 4 * relations.rounding_of_inequalities
     relations = replace(relations, distances=np.where(is_known, distances, 0.0))
     return _with_discrete(_with_resolution(relations, rows), rows, table.labels, order)
 
@@ -430,22 +438,24 @@ def limits(least, most, extrapolation, steps, binary):
     return np.where(discrete, least, low), np.where(discrete, most, high)
 
 
-# --- orders -----------------------------------------------------------------------
+# --- inequalities -----------------------------------------------------------------
 
 
-def find_orders(rows, low, high, scales, order):
+def find_inequalities(rows, low, high, scales, order):
     """Find pairs (m, 2) of columns whose first column never exceeds the second.
 
     A pair needs equal ``scales`` (D,), different values, and bounds that overlap, so
-    that a new row could violate the order. If no cell is missing, orders that follow
-    from two other orders are left out.
+    that a new row could violate the inequality. If no cell is missing, inequalities
+    that follow from two other inequalities are left out.
     """
     varies = low < high
     c = np.flatnonzero(varies)
     if not 2 <= len(c) <= MOST_ORDERED:
         return np.empty((0, 2), int)
     if len(c) < len(varies):
-        return c[find_orders(some_columns(rows, c), low[c], high[c], scales[c], order)]
+        return c[
+            find_inequalities(some_columns(rows, c), low[c], high[c], scales[c], order)
+        ]
     may = (high[:, None] > low) & varies[:, None] & varies
     np.fill_diagonal(may, False)
     may &= scales[:, None] == scales
@@ -469,21 +479,21 @@ def find_orders(rows, low, high, scales, order):
     return np.column_stack([p, q])
 
 
-def least_distances(rows, orders, steps, extrapolation):
+def least_distances(rows, inequalities, steps, extrapolation):
     """Compute the least difference (m,) of the two columns of each order.
 
     For columns without steps, the difference is reduced by the share ``extrapolation``
     of its range; None reduces it to 0.
     """
-    distances = np.zeros(len(orders))
-    for part in slices(len(orders), 64):
-        p, q = orders[part].T
+    distances = np.zeros(len(inequalities))
+    for part in slices(len(inequalities), 64):
+        p, q = inequalities[part].T
         difference = rows[:, q] - rows[:, p]
         least = np.fmin.reduce(difference, axis=0)
         room = np.inf
         if extrapolation is not None:
             room = extrapolation * (np.fmax.reduce(difference, axis=0) - least)
-        is_exact = (steps[orders[part]] > 0).all(axis=1)
+        is_exact = (steps[inequalities[part]] > 0).all(axis=1)
         distances[part] = np.maximum(np.where(is_exact, least, least - room), 0)
     return distances
 
@@ -557,7 +567,7 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    return find_relations(table, with_orders=False).public_equalities
+    return find_relations(table, with_inequalities=False).public_equalities
 
 
 def _of_times(coefficients, pivots, table):
@@ -592,7 +602,7 @@ def resolve_equalities(equalities, table):
         If given equalities are intervals, or rows do not satisfy the equalities.
     """
     if isinstance(equalities, str):
-        return find_relations(table, with_orders=False).equalities
+        return find_relations(table, with_inequalities=False).equalities
     return _given_equalities(equalities, table)
 
 

@@ -5,14 +5,14 @@ A method samples a :class:`Batch` of rows. Each of :data:`STEPS` takes the batch
 
 1. ``copy_cells`` copies missing cells and atoms from the donor of a row.
 2. ``shorten_noise`` shortens the noise of a row until its columns in relations satisfy
-   their bounds and orders.
+   their bounds and inequalities.
 3. ``add_noise`` adds the noise, and reflects values at the bounds of their columns.
 4. ``copy_flags`` copies binary columns from a parent.
 5. ``round_values`` rounds values to the resolution of their columns.
 6. ``restore_equalities`` computes the columns that depend on changed columns.
 7. ``reset_rows`` replaces rows that still violate a relation by their base rows.
 8. ``convert_precision`` rounds values to the dtypes of the returned columns.
-9. ``settle_orders`` makes columns equal if only rounding violates their order.
+9. ``settle_inequalities`` makes columns equal if only rounding violates their order.
 10. ``audit`` checks the rows, and warns or raises an error.
 
 Codes are projected onto relations after step 4, and all rows onto the requests of a
@@ -161,7 +161,7 @@ def copy_cells(batch, context):
     np.copyto(values, given, where=is_copied)
     tied = np.flatnonzero(relations.tied)
     if len(tied):
-        disorders = relations.disorders(values, room=relations.rounding_of_orders)
+        disorders = relations.disorders(values, room=relations.rounding_of_inequalities)
         is_broken = is_beyond[:, tied].any(axis=1)
         is_broken |= disorders[:, relations.is_ordered].any(axis=1)
         broken = np.flatnonzero(is_broken)
@@ -211,7 +211,9 @@ def _with_sparse_flags(batch, context):
 
 
 def shorten_noise(batch, context):
-    """Shorten the noise of a row until columns in relations satisfy bounds and orders.
+    """Shorten the noise of a row until columns in relations are within their bounds.
+
+    Columns in inequalities satisfy the inequalities, too.
 
     All columns in relations have one factor, so that equalities are preserved. Without
     bounds, all columns of the row have this factor: the new row is then an affine
@@ -228,7 +230,7 @@ def shorten_noise(batch, context):
     factors = folded(
         np.minimum(
             _factors_within(batch.values, noise, low, high, tied),
-            _factors_in_order(batch.values, noise, relations),
+            _factors_within_inequalities(batch.values, noise, relations),
         )
     )
     # A mixed value is 0 if both parents have 0, and then stays 0.
@@ -281,12 +283,12 @@ def _factors_within(rows, step, low, high, tied):
     return np.maximum(factors, 0)
 
 
-def _factors_in_order(rows, step, relations):
+def _factors_within_inequalities(rows, step, relations):
     """Compute the largest factors (n,) of steps that keep columns in order."""
-    factors, orders = np.full(len(rows), np.inf), relations.ordered
+    factors, inequalities = np.full(len(rows), np.inf), relations.ordered
     distances = relations.distances[relations.is_ordered]
-    for part in slices(len(orders), 64):
-        p, q = orders[part].T
+    for part in slices(len(inequalities), 64):
+        p, q = inequalities[part].T
         closing = step[:, p] - step[:, q]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = (rows[:, q] - rows[:, p] - distances[part]) / closing
@@ -400,7 +402,7 @@ def reset_rows(batch, context):
     return batch
 
 
-def settle_orders(batch, context):
+def settle_inequalities(batch, context):
     """Make columns equal if they violate an order only by rounding."""
     if len(context.relations.ordered):
         clip_to_order(batch.values, context.relations)
@@ -422,7 +424,7 @@ STEPS = (
     restore_equalities,
     reset_rows,
     convert_precision,
-    settle_orders,
+    settle_inequalities,
     audit,
 )
 # The steps that run once after the totals of all new rows.

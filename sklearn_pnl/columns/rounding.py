@@ -30,7 +30,7 @@ def round_in_order(rows, relations):
     """Round to the other side, in place, where rounding violates an order."""
     columns, ordered = relations.columns, relations.ordered
     distances = relations.distances[relations.is_ordered]
-    room = relations.rounding_of_orders[relations.is_ordered]
+    room = relations.rounding_of_inequalities[relations.is_ordered]
     for (p, q), distance, most in zip(ordered, distances, room, strict=True):
         wrong = rows[:, q] - rows[:, p] < distance - (most if distance else 0)
         if not wrong.any():
@@ -43,9 +43,9 @@ def round_in_order(rows, relations):
 
 def clip_to_order(rows, relations):
     """Make columns equal, in place, if they violate an order only by rounding."""
-    columns, room = relations.columns, relations.rounding_of_orders
+    columns, room = relations.columns, relations.rounding_of_inequalities
     is_tight = relations.is_ordered & (relations.distances == 0)
-    pairs, precision = relations.orders[is_tight], columns.table.precision
+    pairs, precision = relations.inequalities[is_tight], columns.table.precision
     p, q = pairs.T
     if not (rows[:, p] > rows[:, q]).any():
         return
@@ -244,5 +244,5 @@ def multiples(counts, steps):
 def reset_together(relations):
     """Return the mask (D,) of columns that are copied together if relations break."""
     columns = ~relations.copies_atoms
-    columns[relations.orders.ravel()] = True
+    columns[relations.inequalities.ravel()] = True
     return columns

@@ -87,8 +87,10 @@ class FeasibleSet:
             high[:, j] = np.minimum(high[:, j], above)
         return low, high, replace(self, constraints=requested.select(~is_single))
 
-    def system(self, orders=None, gaps=None):
-        """Return equalities, constraints and the orders of a mask (m,) as one system.
+    def system(self, inequalities=None, gaps=None):
+        """Return equalities, constraints and some inequalities as one system.
+
+        ``inequalities`` (m,) is a mask.
 
         Rows are free from all conditions on their missing cells ``gaps`` (n, D), if
         gaps are given.
@@ -98,10 +100,10 @@ class FeasibleSet:
         of_all = ranges if equalities.ranges is None else equalities.ranges
         units = np.where(ranges > 0, ranges, of_all)
         system = replace(equalities.stack(self.constraints), ranges=units)
-        if orders is not None and orders.any():
-            p, q = self.relations.orders[orders].T
+        if inequalities is not None and inequalities.any():
+            p, q = self.relations.inequalities[inequalities].T
             cells = np.eye(len(units))
-            bounds = self.relations.distances[orders], np.full(len(p), np.inf)
+            bounds = self.relations.distances[inequalities], np.full(len(p), np.inf)
             below = LinearConstraints(
                 cells[q] - cells[p], *bounds, system.feature_names
             )

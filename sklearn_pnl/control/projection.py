@@ -23,12 +23,12 @@ from ..geometry import linear_projection
 from ..geometry.convex.integers import nearest_in_steps
 from .quadratic import least_violations, project_jointly
 
-# Maximal number of projections that add the violated orders as constraints.
-ROUNDS_OF_ORDERS = 5
+# Maximal number of projections that add the violated inequalities as constraints.
+ROUNDS_OF_INEQUALITIES = 5
 
 
 def project_rows(rows, feasible, fixed=False, *, offset=1.0):
-    """Project rows onto equalities, constraints, bounds and orders.
+    """Project rows onto equalities, constraints, bounds and inequalities.
 
     Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to its start,
     with ``m = (x - origin) / ranges + offset``. Feasible rows are returned unchanged.
@@ -96,18 +96,21 @@ def project_rows(rows, feasible, fixed=False, *, offset=1.0):
 def nearest_in_order(start, weights, low, high, gaps, feasible):
     """Return the nearest rows, in order if possible, and a mask of feasible rows."""
     rows, satisfied = start.copy(), np.zeros(len(start), bool)
-    orders, todo = np.zeros(len(feasible.relations.orders), bool), np.arange(len(start))
-    for _ in range(ROUNDS_OF_ORDERS):
-        system = feasible.system(orders, gaps).take_rows(todo)
+    inequalities, todo = (
+        np.zeros(len(feasible.relations.inequalities), bool),
+        np.arange(len(start)),
+    )
+    for _ in range(ROUNDS_OF_INEQUALITIES):
+        system = feasible.system(inequalities, gaps).take_rows(todo)
         of_rows = (x[todo] for x in (start, weights))
         moved, ok = nearest_rows(*of_rows, system, low[todo], high[todo])
         ok = ok.all(axis=1)
-        # Constraints precede orders: if both conflict, the last rows are returned.
-        new = ok | ~orders.any()
+        # Constraints precede inequalities. If both conflict, the last rows stay.
+        new = ok | ~inequalities.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
         broken = feasible.relations.disorders(rows[todo], gaps[todo])
-        todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
+        todo, inequalities = todo[broken.any(axis=1)], inequalities | broken.any(axis=0)
         if not len(todo):
             break
     return rows, satisfied
@@ -123,8 +126,8 @@ def round_each(moved, feasible, low, high, gaps, held):
     rounded, broken = round_rows(moved, feasible, low, high, gaps, held)
     is_integer = feasible.columns.is_integer
     for i in np.flatnonzero(broken & is_integer.any()):
-        orders = feasible.relations.disorders(moved[[i]], gaps[[i]])[0]
-        kept = feasible.take_rows(i).system(~orders, gaps[i])
+        inequalities = feasible.relations.disorders(moved[[i]], gaps[[i]])[0]
+        kept = feasible.take_rows(i).system(~inequalities, gaps[i])
         limits = (np.where(held[i], moved[i], bound[i]) for bound in (low, high))
         near = nearest_integer_row(moved[i], kept, *limits, feasible)
         if near is not None:
@@ -145,7 +148,7 @@ def round_rows(moved, feasible, low, high, gaps, held):
     if not (feasible.columns.steps > 0).any():
         return rounded, ~broken
     system, relations = feasible.system(gaps=gaps), feasible.relations
-    orders = relations.disorders(moved, gaps)
+    inequalities = relations.disorders(moved, gaps)
     # A request that the resolution cannot meet is met by multiples of the steps.
     for part in feasible.resolutions():
         i = np.flatnonzero(broken)
@@ -153,7 +156,7 @@ def round_rows(moved, feasible, low, high, gaps, held):
         rounded[i] = _on_one_resolution(part.take_rows(i), *of_rows)
         broken[i] = system.take_rows(i).violations(rounded[i]).any(axis=1)
         disorders = relations.disorders(rounded[i], gaps[i])
-        broken[i] |= (disorders & ~orders[i]).any(axis=1)
+        broken[i] |= (disorders & ~inequalities[i]).any(axis=1)
     return rounded, broken
 
 

@@ -1,8 +1,8 @@
 r"""Projection of a set of rows onto sums over all of them.
 
 A quadratic programme (:mod:`.quadratic`) moves all rows together, so that each row
-satisfies its constraints and all rows have the sums. Violated orders become constraints
-if the sums allow for it.
+satisfies its constraints and all rows have the sums. Violated inequalities become
+constraints if the sums allow for it.
 
 Then each row is rounded to its resolution, and the rows nearest to another multiple
 move by a step until the sums are exact. If no such moves exist, an integer programme
@@ -24,7 +24,7 @@ from ..columns.rounding import least_change, multiples, off_steps, on_steps
 from ..geometry.convex.integers import nearest_in_steps
 from ..geometry.convex.reach import Program
 from .infeasible_requests import explain_infeasible, explain_infeasible_totals
-from .projection import ROUNDS_OF_ORDERS, round_rows
+from .projection import ROUNDS_OF_INEQUALITIES, round_rows
 from .quadratic import (
     Solution,
     joint_bounds,
@@ -217,15 +217,17 @@ class TotalsProblem:
         )
 
     def in_order(self, moved):
-        """Solve with violated orders as constraints, if the sums allow for it."""
+        """Solve with violated inequalities as constraints, if the sums allow for it."""
         relations = self.set.relations
-        orders = np.zeros(len(relations.orders), bool)
-        for _ in range(ROUNDS_OF_ORDERS):
-            broken = orders | relations.disorders(moved, self.gaps).any(axis=0)
-            if (broken == orders).all():
+        inequalities = np.zeros(len(relations.inequalities), bool)
+        for _ in range(ROUNDS_OF_INEQUALITIES):
+            broken = inequalities | relations.disorders(moved, self.gaps).any(axis=0)
+            if (broken == inequalities).all():
                 break
-            orders = broken
-            found = replace(self, system=self.set.system(orders, self.gaps)).nearest()
+            inequalities = broken
+            found = replace(
+                self, system=self.set.system(inequalities, self.gaps)
+            ).nearest()
             if not found.is_solved:
                 break
             moved = found.value
@@ -331,8 +333,8 @@ class TotalsProblem:
         spread = np.arange(n) * (np.sqrt(5) - 1) / 2 % 1
         chosen = np.sort(np.lexsort((spread, ~broken))[:most])
         columns, sums = self.set.columns, self.sums
-        orders = ~self.set.relations.disorders(moved, self.gaps).any(axis=0)
-        system = self.set.system(orders, self.gaps).take_rows(chosen)
+        inequalities = ~self.set.relations.disorders(moved, self.gaps).any(axis=0)
+        system = self.set.system(inequalities, self.gaps).take_rows(chosen)
         others = sums.of(np.delete(rows, chosen, axis=0))
         m, free = len(chosen), self.weights[chosen] > 0
         sums = replace(sums, lower=sums.lower - others, upper=sums.upper - others)

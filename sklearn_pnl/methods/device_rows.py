@@ -3,7 +3,7 @@
 :class:`PNLAugmenter` uses this module for arrays of other namespaces than NumPy, if
 array API dispatch of scikit-learn is enabled. Rows are encoded and codes are drawn and
 decoded on the device. Random numbers and indices of rows are drawn on the host, with
-the same values as for NumPy arrays. All columns are floats: equalities, orders,
+the same values as for NumPy arrays. All columns are floats: equalities, inequalities,
 resolutions and categories are not searched for, and constraints are not supported.
 """
 

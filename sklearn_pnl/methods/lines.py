@@ -11,10 +11,10 @@ rows. It therefore satisfies every linear equality and inequality that the train
 satisfy, and stays within the bounds of the columns. A row with noise is an affine
 combination of training rows, and satisfies every linear equality of the training rows.
 
-Noise can exceed bounds and violate orders of columns. The steps of ``columns/repair``
-prevent this: the noise of columns in relations is shortened, and the other columns are
-reflected at their bounds. A change of a single column preserves only known equalities
-(``columns/relations.py``).
+Noise can exceed bounds and violate inequalities of columns. The steps of
+``columns/repair`` prevent this: the noise of columns in relations is shortened, and the
+other columns are reflected at their bounds. A change of a single column preserves only
+known equalities (``columns/relations.py``).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._utils.blocks import random_order
-from sklearn_pnl.columns.relations import find_orders, find_relations
+from sklearn_pnl.columns.relations import find_inequalities, find_relations
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = [0, 1, 2]
@@ -68,12 +68,12 @@ def test_relations_and_bounds_do_not_depend_on_the_sorting(seed):
         tied = (
             kept.in_equality,
             kept.pivots,
-            kept.orders,
+            kept.inequalities,
             kept.columns.binary,
             kept.blocks,
         )
         near = [(pivot, a.tolist()) for pivot, a in kept.near]
-        told = augmenter.equalities_, augmenter.orders_, near
+        told = augmenter.equalities_, augmenter.inequalities_, near
         found.add(str([*told, *(part.tolist() for part in tied)]))
     assert len(found) == 1
 
@@ -113,7 +113,7 @@ def test_orders_agree_with_a_brute_force_search(n, seed):
     X = np.rint(4 * X)[:, rng.permutation(X.shape[1])]
     low, high = X.min(axis=0), X.max(axis=0)
     times = np.zeros(X.shape[1], bool)
-    found = find_orders(X, low, high, times, random_order(X))
+    found = find_inequalities(X, low, high, times, random_order(X))
     pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
     assert pairs <= expected
     # The missing pairs follow from two pairs that are present.
@@ -127,15 +127,15 @@ def test_orders_require_overlapping_ranges_and_equal_units():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=200)
     far = np.column_stack([x, x + 5])
-    assert len(relations(far).orders) == 0
+    assert len(relations(far).inequalities) == 0
     # The range includes values that extrapolation can reach.
-    assert relations(far, extrapolation=10.0).orders.tolist() == [[0, 1]]
+    assert relations(far, extrapolation=10.0).inequalities.tolist() == [[0, 1]]
     # Times are not compared with numbers.
     near = np.column_stack([x, x + rng.uniform(size=200)])
-    assert len(relations(near).orders) == 1
+    assert len(relations(near).inequalities) == 1
     ends = near.min(axis=0), near.max(axis=0)
     times = np.array([True, False])
-    assert len(find_orders(near, *ends, times, random_order(near))) == 0
+    assert len(find_inequalities(near, *ends, times, random_order(near))) == 0
 
 
 def test_missing_cells_are_ignored_in_orders():
@@ -143,7 +143,7 @@ def test_missing_cells_are_ignored_in_orders():
     low = rng.normal(size=300)
     X = np.column_stack([low, low + rng.gamma(1.0, size=300)])
     X[rng.uniform(size=X.shape) < 0.3] = np.nan
-    assert relations(X).orders.tolist() == [[0, 1]]
+    assert relations(X).inequalities.tolist() == [[0, 1]]
 
 
 # --- bounds -----------------------------------------------------------------------

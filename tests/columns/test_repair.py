@@ -216,7 +216,7 @@ def test_extrapolation_reduces_the_least_difference_of_floats_only(kind):
     difference = X["hired"] - X["birth"]
     for share in (0.1, None):
         augmenter = PNLAugmenter(value_support=None, extrapolation=share).fit(X)
-        (k,) = np.flatnonzero((augmenter._relations.orders == [0, 1]).all(axis=1))
+        (k,) = np.flatnonzero((augmenter._relations.inequalities == [0, 1]).all(axis=1))
         room = np.inf if share is None else share * np.ptp(difference)
         expected = difference.min() - (room if kind == "float" else 0)
         distance = augmenter._relations.distances[k]

@@ -179,7 +179,7 @@ def test_orders_hold_for_two_resolutions():
     X = np.column_stack([low, 7 * ((low + 6) // 7 + rng.integers(0, 3, 400))])
     augmenter = PNLAugmenter().fit(X)
     new = augmenter.sample(1000, random_state=0)
-    assert augmenter.orders_ and (new[:, 0] <= new[:, 1]).all()
+    assert augmenter.inequalities_ and (new[:, 0] <= new[:, 1]).all()
     assert (new[:, 0] % 10 == 0).all() and (new[:, 1] % 7 == 0).all()
 
 

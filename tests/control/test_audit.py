@@ -25,7 +25,7 @@ def rows():
 def whole(rows):
     return set_of(
         rows, low=0, high=30, steps=0.01, equalities=linear([1, 1, -1], 0, 0),
-        orders=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
+        inequalities=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
     )  # fmt: skip
 
 

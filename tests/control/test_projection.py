@@ -95,8 +95,8 @@ def test_orders_of_the_data_hold_unless_constraints_contradict_them():
     rng = np.random.default_rng(1)
     X = np.sort(rng.gamma(2.0, size=(200, 3)), axis=1)
     requested = linear([1, 0, 0], 3, np.inf)
-    orders = [(0, 1), (1, 2)]
-    whole = set_of(X, orders=orders, constraints=requested)
+    inequalities = [(0, 1), (1, 2)]
+    whole = set_of(X, inequalities=inequalities, constraints=requested)
     rows, unmet = project_rows(X, whole)
     assert not unmet.any()
     assert rows[:, 0].min() == 3
@@ -105,7 +105,7 @@ def test_orders_of_the_data_hold_unless_constraints_contradict_them():
     assert_array_equal(rows[same], X[same])
     # Requests take precedence over inequalities, which the audit then names.
     low = linear([[1, 0, 0], [0, 0, 1]], [3, -np.inf], [np.inf, 1])
-    rows, unmet = project_rows(X, set_of(X, orders=orders, constraints=low))
+    rows, unmet = project_rows(X, set_of(X, inequalities=inequalities, constraints=low))
     assert not unmet.any()
     assert np.all(rows[:, 0] > rows[:, 2])
 

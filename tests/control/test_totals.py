@@ -46,7 +46,7 @@ def as_sums(coefficients, lower, upper=None):
 def settings(rows, kind="floats", **others):
     """Return a feasible set of the rows of a table."""
     keeps = {
-        "low": rows.min(axis=0), "high": rows.max(axis=0), "orders": ORDERS,
+        "low": rows.min(axis=0), "high": rows.max(axis=0), "inequalities": ORDERS,
         "equalities": linear(EQUALITIES[0], 0, 0), "steps": STEPS[kind],
     }  # fmt: skip
     keeps |= others
@@ -58,7 +58,7 @@ def check_rows(rows, start, keeps):
     assert np.all(rows >= keeps.columns.low) and np.all(rows <= keeps.columns.high)
     gap = np.abs(keeps.relations.equalities.residual(rows))
     assert gap.max(initial=0) <= 1e-11 * np.abs(start).max()
-    first, second = keeps.relations.orders.T
+    first, second = keeps.relations.inequalities.T
     assert np.all(rows[:, first] <= rows[:, second])
     on_steps = np.flatnonzero(keeps.columns.steps)
     steps, values = keeps.columns.steps[on_steps], rows[:, on_steps]
@@ -250,7 +250,7 @@ def test_infeasible_sums_are_reported_with_the_reachable_range(
 def test_reachable_range_of_a_sum_follows_from_the_bounds():
     start = random_table(0)
     most = 60 * start[:, 1].max()
-    keeps = settings(start, orders=(), equalities=None, steps=0)
+    keeps = settings(start, inequalities=(), equalities=None, steps=0)
     project_to_totals(start, as_sums(np.eye(6)[1], most), keeps)
     with pytest.raises(ValueError, match=f"sum of 0 .* to {most:.7g}"):
         project_to_totals(start, as_sums(np.eye(6)[1], most * 1.0001), keeps)

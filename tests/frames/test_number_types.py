@@ -128,7 +128,7 @@ def test_durations_of_different_units_are_compared(container, value_support):
     worked = pd.to_timedelta(worked, "s").as_unit("s")
     X = pd.DataFrame({"booked": days(booked).as_unit("ns"), "worked": worked})
     augmenter, new = new_rows(X, container, value_support=value_support)
-    assert augmenter.orders_ == [("worked", "booked")]
+    assert augmenter.inequalities_ == [("worked", "booked")]
     assert (new["worked"] <= new["booked"]).all()
     assert (new["booked"] % pd.Timedelta("1D") == pd.Timedelta(0)).all()
     X = in_container(X, container)
@@ -144,7 +144,7 @@ def test_dates_are_compared_next_to_a_column_of_times(shift):
     made = made + pd.to_timedelta(rng.integers(0, 10**7, 300), "s")
     X = pd.DataFrame({"start": start, "end": end, "made": made})
     augmenter, new = new_rows(X)
-    assert augmenter.orders_ == [("start", "end")]
+    assert augmenter.inequalities_ == [("start", "end")]
     assert (new["start"] <= new["end"]).all()
     for name in ("start", "end"):
         assert (new[name].dt.normalize() == new[name] - X[name].dt.hour[0] * HOUR).all()
@@ -163,7 +163,7 @@ def test_times_are_compared_only_within_a_time_zone():
     tokyo = tokyo.where(tokyo >= berlin, berlin.tz_convert("Asia/Tokyo"))
     X = pd.DataFrame({"start": berlin, "end": tokyo, "plain": start + days(400)})
     augmenter, new = new_rows(X)
-    assert augmenter.orders_ == [("start", "end")]
+    assert augmenter.inequalities_ == [("start", "end")]
     assert (new["start"] <= new["end"]).all()
 
 
@@ -177,7 +177,7 @@ def test_times_durations_and_numbers_are_not_ordered():
             "length": days(k + rng.integers(5, 10, 300)),
         }
     )
-    assert new_rows(X, n=10)[0].orders_ == []
+    assert new_rows(X, n=10)[0].inequalities_ == []
 
 
 def test_columns_keep_their_unit_if_a_common_unit_would_round():
@@ -195,7 +195,7 @@ def test_integers_beyond_float64_are_compared_exactly():
     first = 2**60 + rng.integers(0, 10**6, 300)
     X = pd.DataFrame({"first": first, "last": first + rng.integers(1, 10**4, 300)})
     augmenter, new = new_rows(X)
-    assert augmenter.orders_ == [("first", "last")]
+    assert augmenter.inequalities_ == [("first", "last")]
     assert (new["first"] <= new["last"]).all()
 
 

@@ -126,12 +126,12 @@ def test_copies_of_a_column_stay_copies():
 # --- the draw, literally ----------------------------------------------------------
 
 
-def draw_slow(X, parents, noise, rng, low, high, equal, orders, distances):
+def draw_slow(X, parents, noise, rng, low, high, equal, inequalities, distances):
     """Compute steps 2 to 6 of the sampling for one row and cell after the other."""
     n, k = len(parents.base_rows), parents.neighbors.shape[1] - 1
     g = rng.standard_normal((n, k))
     tied = np.zeros(X.shape[1], bool)
-    tied[[*equal, *np.ravel(orders)]] = True
+    tied[[*equal, *np.ravel(inequalities)]] = True
     new = np.empty((n, X.shape[1]))
     for row in range(n):
         x_i, x_j = X[parents.base_rows[row]], X[parents.second[row]]
@@ -146,7 +146,7 @@ def draw_slow(X, parents, noise, rng, low, high, equal, orders, distances):
         for c in np.flatnonzero(tied):
             if step[c] != 0:
                 s = min(s, ((high[c] if step[c] > 0 else low[c]) - b[c]) / step[c])
-        for (p, q), least in zip(orders, distances, strict=True):
+        for (p, q), least in zip(inequalities, distances, strict=True):
             if step[p] > step[q]:
                 s = min(s, (b[q] - b[p] - least) / (step[p] - step[q]))
         s = max(s, 0)
@@ -175,7 +175,7 @@ def test_new_rows_follow_the_documented_formula(seed):
     read = read_table(TableReader(None), X)
     found = find_relations(read, None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
-    assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
+    assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.inequalities}
     state = np.random.RandomState
     settings = Lines(0.6, n_candidates=None)
     rows = fit_rows(settings, read, found, 7, None, None, "test")
@@ -188,7 +188,7 @@ def test_new_rows_follow_the_documented_formula(seed):
     new = repair(batch, rows.context, STEPS)
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
-        found.orders, found.distances,
+        found.inequalities, found.distances,
     )  # fmt: skip
     assert_allclose(new.values, slow, rtol=0, atol=1e-9)
     assert_array_equal(new.donors, parents.base_rows)
@@ -314,7 +314,7 @@ def test_given_equalities_hold_with_few_training_rows():
     assert (draw(X, equalities=None).iloc[:, :15:2].sum(axis=1) != new["p"]).any()
 
 
-# --- orders -----------------------------------------------------------------------
+# --- inequalities -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -326,7 +326,7 @@ def test_orders_always_hold(noise, seed):
     mid = np.minimum(mid, high)
     X = np.column_stack([high, rng.normal(size=200), low, mid])
     augmenter = PNLAugmenter(method=Lines(noise), value_support=None).fit(X)
-    assert {(2, 3), (3, 0)} <= set(augmenter.orders_)
+    assert {(2, 3), (3, 0)} <= set(augmenter.inequalities_)
     new = augmenter.sample(4000, random_state=seed)
     assert (new[:, 2] <= new[:, 3]).all()
     assert (new[:, 3] <= new[:, 0]).all()
@@ -393,9 +393,9 @@ def test_ordered_columns_keep_their_atoms(missing, noise, seed):
     X = X.mask(gaps)
     augmenter = PNLAugmenter(method=Lines(noise)).fit(X)
     found = {("paid", "whole"), ("whole", "due"), ("due", "cap")}
-    assert found <= {*augmenter.orders_}
+    assert found <= {*augmenter.inequalities_}
     new = augmenter.sample(4000, random_state=seed)
-    for low, high in augmenter.orders_:
+    for low, high in augmenter.inequalities_:
         assert not (new[low] > new[high]).any()
     for name, atom in [("due", 0), ("paid", 0), ("whole", 0), ("cap", 500)]:
         assert abs((new[name] == atom).mean() - (X[name] == atom).mean()) < 0.06

@@ -40,7 +40,7 @@ def test_new_rows_are_in_order_without_rounding(method):
     high[::5] = np.maximum(high, middle)[::5]
     X = np.column_stack([low, middle, high, rng.normal(size=60)])
     augmenter = PNLAugmenter(method).fit(X)
-    assert len(augmenter.orders_) == 2
+    assert len(augmenter.inequalities_) == 2
     new = augmenter.sample(300, random_state=0)
     assert (np.diff(new[:, :3], axis=1) >= 0).all()
 
@@ -72,9 +72,9 @@ def test_codes_of_many_ordered_columns_are_no_copies(seed):
     bands, rng = np.linspace(0, 1, 60), np.random.default_rng(seed)
     X = np.exp(-(((bands - rng.normal(0.5, 0.05, size=(40, 1))) / 0.1) ** 2))
     augmenter = PNLAugmenter(Codes(order=2, offset=0.05, embedding=None)).fit(X)
-    assert len(augmenter._relations.orders) > 40
+    assert len(augmenter._relations.inequalities) > 40
     new = augmenter.sample(100, random_state=seed)
     away = np.abs(new[:, None] - X).max(axis=2).min(axis=1)
     assert (away > 1e-6).mean() > 0.95
-    for p, q in augmenter._relations.orders:
+    for p, q in augmenter._relations.inequalities:
         assert (new[:, p] <= new[:, q]).all()
