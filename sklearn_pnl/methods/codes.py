@@ -67,8 +67,7 @@ class Codes(ObjectsByName, BaseEstimator):
 
     Parameters
     ----------
-    order : int, list of tuple of int, ForwardProjection, ManyBodyProjector or None, \
-            default=None
+    order : int, list, ForwardProjection, ManyBodyProjector or None, default=None
         Largest number of axes (modes) whose interaction a code keeps, or a list of
         interactions. For example, a code of order 2 keeps the sums over all other axes
         for each pair of axes. A larger order makes the code longer. None keeps the
