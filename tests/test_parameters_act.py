@@ -410,6 +410,8 @@ function(
         "equalities": [None],
         "extrapolation": [0.0],
         "offset": [9.0],
+        "reliability": [{0: 50.0}],
+        "by": [0],
     },
 )
 function(

@@ -210,7 +210,7 @@ def test_auto_k_neighbors_is_limited_without_a_warning():
     assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 3
     assert resample(X, y, draws="kde")[2].augmenters_[1].n_neighbors_ == 4
     X, y = table(counts={0: 40, 1: 20})
-    assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 6
+    assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 7
     X, y = table(counts={0: 40, 1: 33})
     assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 10
 
