@@ -87,7 +87,7 @@ class Batch(NamedTuple):
 
     def take_rows(self, rows):
         """Select rows of the batch."""
-        return Batch(*(None if part is None else part[rows, ...] for part in self))
+        return Batch(*[None if part is None else part[rows, ...] for part in self])
 
 
 @dataclass(frozen=True)

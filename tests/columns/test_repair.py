@@ -70,7 +70,7 @@ def each_once(monkeypatch, call):
     last = next(k for k, step in enumerate(STEPS) if step in LAST_STEPS)
     for module in ("columns.repair", "methods.sampling"):
         monkeypatch.setattr(f"sklearn_pnl.{module}.STEPS", steps)
-    for module in ("columns.repair", "methods.sampling"):
+    for module in ("columns.repair", "methods.totals"):
         monkeypatch.setattr(f"sklearn_pnl.{module}.LAST_STEPS", steps[last:-1])
     for name, step in zip(names_of(STEPS), steps, strict=True):
         monkeypatch.setattr(f"sklearn_pnl.columns.repair.{name}", step)
