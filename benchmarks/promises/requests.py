@@ -75,7 +75,10 @@ class Request:
         """Return coefficients of all cells, and their bounds: all rows, then sums."""
         n = len(self.table)
         each = np.vstack([self.equal, self.capacities])
-        a = vstack([kron(eye_array(n), each), kron(np.ones((1, n)), self.sums)], "csr")
+        rows = kron(eye_array(n), csr_array(each))
+        a = vstack(
+            [rows, kron(csr_array(np.ones((1, n))), csr_array(self.sums))], "csr"
+        )
         n_equal = len(self.equal)
         most = np.broadcast_to(self.most, (n, len(self.capacities)))
         zero, free = np.zeros((n, n_equal)), np.full(most.shape, -np.inf)

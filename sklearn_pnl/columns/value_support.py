@@ -260,7 +260,11 @@ def _calendar_of(values, zero, unit):
     """
     if not isinstance(zero, np.datetime64) or len(values) < 2:
         return None
-    dates = zero + values.astype(np.int64) * unit
+    # Centuries in nanoseconds would overflow.
+    start, step = zero.astype("M8[s]"), unit.astype("m8[s]")
+    if start != zero or step != unit:
+        return None
+    dates = start + values.astype(np.int64) * step
     # Numbers of months, because NumPy deprecates sums of dates and integers.
     months = dates.astype("M8[M]").astype(np.int64)
     for turn in (0, 1):
@@ -270,7 +274,7 @@ def _calendar_of(values, zero, unit):
             width = np.gcd.reduce(months - months[0])
             every = np.arange(months[0], months[-1] + 1, width) + turn
             every = every.astype("M8[M]").astype(dates.dtype) + days[0]
-            return int(width), ((every - zero) / unit).astype(np.float64)
+            return int(width), ((every - start) / step).astype(np.float64)
     return None
 
 
