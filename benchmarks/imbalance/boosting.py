@@ -76,7 +76,7 @@ BOOSTING = {
     # As many trees as the defaults of the other classifiers.
     "CatBoost": lambda seed: CatBoostClassifier(
         iterations=100,
-        random_seed=seed,
+        random_state=seed,
         thread_count=1,
         verbose=0,
         allow_writing_files=False,
@@ -86,7 +86,7 @@ OTHERS = {name: LEARNERS[name] for name in ("logistic", "5-NN", "forest")}
 KINDS = {"copies": RandomOverSampler, "SMOTE": SMOTE, "PNL": PNLSampler}
 BASELINES = {
     "none": Baseline(),
-    "class weights": Baseline(adapt=weighted, balanced=True),
+    "class weights": Baseline(adapt=weighted, share=1 / 2),
     **{
         f"{name} {share}": with_share(kind, SHARES[share])
         for name, kind in KINDS.items()

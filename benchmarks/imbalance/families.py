@@ -112,9 +112,9 @@ FAMILIES = {
 }
 
 
-def load(name):
+def load(source):
     """Return numeric columns, and labels that are 1 for the minority class."""
-    frame, y = FAMILIES[name].read()
+    frame, y = source.read()
     is_number = frame.dtypes.map(
         lambda t: pd.api.types.is_numeric_dtype(t) or pd.api.types.is_bool_dtype(t)
     )

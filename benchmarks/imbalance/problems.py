@@ -11,7 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ..harness import Split
-from . import families, fresh, public, wide
+from . import binary, families, fresh, public, wide
 
 # Tables of a family share rows, so that they are no independent evidence. No default
 # was chosen on the following nine families.
@@ -26,7 +26,8 @@ FAMILIES = (
     "winequality",
     "yeast",
 )
-SETS = ("held-out", "fresh", "public", "wide", "families")
+SETS = ("held-out", "fresh", "public", "wide", "families", "binary")
+OF_R = {"families": families.FAMILIES, "binary": binary.BINARY}
 MIN_MINORITY = 10
 # Twice two folds a seed.
 SPLITS, REPEATS = 2, 2
@@ -96,8 +97,9 @@ def load_tables(name):
     """Load the tables of one of the ``SETS``."""
     if name == "fresh":
         return [Table(each, each, *fresh.load(each)) for each in fresh.FRESH]
-    if name == "families":
-        return [Table(each, each, *families.load(each)) for each in families.FAMILIES]
+    if name in OF_R:
+        sources = OF_R[name].items()
+        return [Table(each, each, *families.load(source)) for each, source in sources]
     if name == "public":
         return [
             Table(each, family, *public.load(each), sampled=True)

@@ -32,8 +32,9 @@ class RuleSampler(BaseEstimator):
     agreed : {"none", "atoms", "all"}
         Cells in which both parents agree and that receive no noise. Atoms are values
         that many rows share.
-    binary : {"numbers", "coin", "each", "linked", "blocks"}
-        How binary columns are made: like other columns; at random with the mean of the
+    binary : {"numbers", "rounded", "coin", "each", "linked", "blocks"}
+        How binary columns are made: like other columns; like other columns and rounded
+        to the nearer of the two values; at random with the mean of the
         neighbourhood; copied one by one; copied together if a combination is in no row,
         although chance would give five rows; copied together if one is in no row.
     mutual : bool
@@ -76,7 +77,10 @@ class RuleSampler(BaseEstimator):
             new = np.where(new < low, 2 * low - new, new)
             new = np.where(new > high, 2 * high - new, new)
         new = np.clip(new, low, high)
-        if self.binary != "numbers" and is_binary.any():
+        if self.binary == "rounded":
+            is_high = new > (low + high) / 2
+            new = np.where(is_binary, np.where(is_high, high, low), new)
+        elif self.binary != "numbers" and is_binary.any():
             new[:, is_binary] = self._flags(X[:, is_binary], y, i, j, t, near, rng)
         return np.r_[X, new], np.r_[y, np.ones(n_new, y.dtype)]
 

@@ -146,7 +146,7 @@ def of_model_at_prevalence(model, split, baseline):
     return of_model(model, split, replace(baseline, threshold=True))
 
 
-def run(tables, samplers, learners, seeds, n_jobs=1):
+def run(tables, samplers, learners, seeds, n_jobs=1, known=False):
     """Return rows of scores, one seed after the other."""
     rows = []
     for seed in seeds:
@@ -157,6 +157,7 @@ def run(tables, samplers, learners, seeds, n_jobs=1):
             of_model_at_prevalence,
             folder=FOLDER / "rules",
             n_jobs=n_jobs,
+            known=known,
         )
     return rows
 

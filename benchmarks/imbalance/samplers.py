@@ -60,7 +60,7 @@ BASELINES = {
     "calibrated none": Baseline(calibrated=True),
     "calibrated SMOTE": Baseline(seeded(SMOTE), calibrated=True),
     "calibrated PNL": Baseline(seeded(PNLSampler), calibrated=True),
-    "balanced forest": Baseline(adapt=balanced_forest, balanced=True),
-    "EasyEnsemble": Baseline(adapt=easy_ensemble, balanced=True),
+    "balanced forest": Baseline(adapt=balanced_forest, share=1 / 2),
+    "EasyEnsemble": Baseline(adapt=easy_ensemble, share=1 / 2),
     **of_other_packages(),
 }

@@ -37,8 +37,8 @@ def of_model(model, split, baseline):
 def prior_corrected(probability, split, baseline):
     """Multiply probabilities by the ratio of the prior odds to the fitted odds."""
     before, after = np.mean(split.y), np.mean(split.y_fitted)
-    if baseline.balanced:
-        after = 0.5
+    if baseline.share is not None:
+        after = baseline.share
     minority = probability * before / after
     # A probability may be above 1 by rounding.
     rest = np.maximum(1 - probability, 0) * (1 - before) / (1 - after)

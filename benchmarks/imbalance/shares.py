@@ -67,8 +67,8 @@ SINGLE = {
     "PNL 1, k=10": Baseline(seeded(PNLSampler, k_neighbors=10)),
 }
 BAGGED = {
-    "bagging, PNL": Baseline(adapt=bagged, balanced=True),
-    "ten draws, PNL": Baseline(adapt=partial(bagged, bootstrap=False), balanced=True),
+    "bagging, PNL": Baseline(adapt=bagged, share=1 / 2),
+    "ten draws, PNL": Baseline(adapt=partial(bagged, bootstrap=False), share=1 / 2),
     "bagging": Baseline(adapt=bagged_without),
 }
 BASELINES = SINGLE | BAGGED
