@@ -184,38 +184,22 @@ class PNLAugmenter(Augmentation):
     Parameters
     ----------
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
-        Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
-        "paper" is ``Codes.paper()``, the settings of the authors' program. Pass an
-        object to change the settings of a method; the object is cloned. "auto" is
-        "lines" for tables, and for all rows if some cells are missing. Otherwise, it is
-        "codes" for rows with more than one axis.
+        Method that makes new rows. "auto" is "lines" for tables, and for all rows if
+        some cells are missing; otherwise "codes". See :class:`PNLSampler`.
 
     order : int, list of tuple of int, ForwardProjection, ManyBodyProjector or None, \
             default=None
-        If set, each row is summarised by a short vector, its code. New codes are
-        sampled, and decoded with the help of neighbouring rows. A larger order keeps
-        more detail of a row, see :class:`Codes`. Codes do not support rows with missing
-        cells. With an order, ``method="auto"`` and ``method="codes"`` are
-        ``Codes(order)``, and "paper" is ``Codes.paper(order)``. None uses the default
-        of the method: order 1 for "paper", otherwise the complete row. Setting
-        ``order`` with ``method="lines"`` or with a method object raises an error.
+        If set, new rows are decoded from codes of this order; see :class:`PNLSampler`.
 
     k_neighbors : int or "auto", default="auto"
-        Number of nearest neighbours from which the second parent of a new row is drawn.
-        Larger values give more varied rows. "auto" uses a third of the training rows,
-        at least 7 and at most 10. With ``Codes(draws="kde")`` or ``method="paper"``,
-        this is the number of training rows from which a code is decoded, and "auto"
-        uses 5. If there are too few training rows, all of them are used, and an
-        explicit value raises a warning. A single training row yields copies of it, with
-        a warning.
+        Number of nearest neighbours from which the second parent of a new row is
+        drawn, or number of rows from which a code is decoded. "auto" depends on the
+        number of training rows; see :class:`PNLSampler`.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories, as indices, names or a boolean mask. "auto"
-        selects all columns of a data frame that are neither numeric nor times, and no
-        column of an array. A new row takes all its categories from one of its parents.
-        All missing values of a categorical column form one additional category. In
-        distances, two different categories are as far apart as the median standard
-        deviation of the scaled numeric columns, in the manner of SMOTE-NC.
+        selects the columns of a data frame that are neither numeric nor times. See
+        :class:`PNLSampler`.
 
     value_support : "auto" or None, default="auto"
         Whether new values keep the rounding and the frequent values of a column. "auto"
@@ -230,29 +214,14 @@ class PNLAugmenter(Augmentation):
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
-        share of the length of the range. Values beyond that distance are reflected. The
-        default, 0, keeps for example latitudes, shares and pixels within the training
-        range. None sets no bounds. Integer, binary and date columns always stay within
-        the training range. In a sampler, the range is that of all classes.
+        share of the length of the range; None sets no bounds. See :class:`PNLSampler`.
 
     equalities : "auto", constraints or None, default="auto"
-        Linear equalities between columns that new rows satisfy. "auto" searches for
-        columns that are linear functions of other columns, exactly or nearly. New rows
-        satisfy exact equalities up to rounding, and near equalities as closely as the
-        training rows do. You can also pass equalities as returned by
-        :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
-        ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If cells are missing, columns with the most missing cells are left
-        out until at least twice as many complete rows as columns remain; incomplete
-        rows are not used. If fewer rows than columns plus two remain, or more than
-        1,000 columns, "auto" finds only sums of adjacent columns. A sum must be
-        constant, or equal the column directly before or after the summed columns.
-        "auto" does not search sparse rows with more than 2 ** 24 cells (without empty
-        columns).
+        Linear equalities between columns that new rows satisfy. "auto" searches the
+        training rows, and None preserves no equalities; see :class:`PNLSampler`.
 
     n_jobs : int, default=None
-        Number of parallel jobs over blocks of rows. None means 1 unless in a
-        :obj:`joblib.parallel_config` context. The new rows do not depend on ``n_jobs``.
+        Number of parallel jobs over blocks of rows; see :class:`PNLSampler`.
 
     Attributes
     ----------
@@ -268,9 +237,8 @@ class PNLAugmenter(Augmentation):
         Exact linear equalities that the training rows satisfy; ``print`` lists them.
 
     inequalities_ : list of pairs
-        Pairs of columns whose first column is never greater than the second. If no cell
-        is missing, pairs that follow from other pairs are left out. New rows keep the
-        least difference of the two columns.
+        Pairs of columns whose first column is never greater than the second; see
+        :class:`PNLSampler`.
 
     value_support_ : ValueSupport or None
         Resolution and atoms of the columns; ``print`` lists them.
@@ -524,7 +492,7 @@ class PNLAugmenter(Augmentation):
 
         Notes
         -----
-        In addition to one batch, memory grows by 24 bytes per row if new rows are mixed
+        In addition to one batch, memory grows by 32 bytes per row if new rows are mixed
         from two rows, and by 8 bytes with ``Codes(draws="kde")``. If ``draws`` is an
         estimator, all codes are drawn at once. Totals need all rows at once: use
         :meth:`sample`, or several calls of it with a share of the totals each.

@@ -107,26 +107,20 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
-        share of the length of the range. Values beyond that distance are reflected. The
-        default, 0, keeps for example latitudes, shares and pixels within the training
-        range. None sets no bounds. Integer, binary and date columns always stay
-        within the training range. The range is that of all classes, so a new row of one
-        class can have a value that occurs only in another class.
+        share of the length of the range. The default, 0, keeps for example latitudes,
+        shares and pixels within the training range. None sets no bounds. Columns of
+        integers, dates, two values or (with ``value_support="auto"``) rounded values
+        always stay within the training range. The range is that of all classes, so a
+        new row of one class can have a value that occurs only in another class.
 
     equalities : "auto", constraints or None, default="auto"
-        Linear equalities between columns that new rows satisfy. "auto" searches for
-        columns that are linear functions of other columns, exactly or nearly. New rows
-        satisfy exact equalities up to rounding, and near equalities as closely as the
-        training rows do. You can also pass equalities as returned by
-        :func:`~sklearn_pnl.control.find_equalities`, or in the forms of
-        ``constraints``; all training rows must satisfy them. None preserves no
-        equalities. If cells are missing, columns with the most missing cells are left
-        out until at least twice as many complete rows as columns remain; incomplete
-        rows are not used. If fewer rows than columns plus two remain, or more than
-        1,000 columns, "auto" finds only sums of adjacent columns. A sum must be
-        constant, or equal the column directly before or after the summed columns.
-        "auto" does not search sparse rows with more than 2 ** 24 cells (without empty
-        columns). The search uses the rows of all classes.
+        Linear equalities between columns that new rows satisfy, such as a total of its
+        parts. "auto" searches the rows of all classes, under the conditions that
+        :func:`~sklearn_pnl.control.find_equalities` states. New rows satisfy exact
+        equalities up to rounding, and near equalities as closely as the training rows
+        do. You can also pass equalities as returned by ``find_equalities``, or in the
+        forms of ``constraints``; all training rows must satisfy them. None preserves no
+        equalities.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row; see :meth:`PNLAugmenter.sample`. A dict maps class
@@ -287,7 +281,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
             Class labels of the rows.
         groups : array-like of shape (n,), default=None
             Groups of rows, such as patients or shops. Rows of different groups are
-            never mixed. ``groups_`` contains the groups of all returned rows.
+            never mixed. ``groups_`` contains the groups of all returned rows. Codes
+            drawn from a density ("kde", "paper") do not support groups.
         sample_weight : array-like of shape (n,), default=None
             Relative frequencies with which the rows of a class are drawn as base rows.
             A base row is the training row from which a new row starts. A new row has

@@ -453,6 +453,13 @@ def test_rows_are_mixed_only_within_groups():
     assert len(sampler.groups_) == len(X_new)
 
 
+@pytest.mark.parametrize("method", ["paper", Codes(draws="kde")], ids=str)
+def test_densities_reject_groups(method):
+    X, y = table(counts={0: 60, 1: 30})
+    with pytest.raises(ValueError, match="class 1: groups .*density.*mixup"):
+        PNLSampler(method=method).fit_resample(X, y, groups=np.arange(90) % 2)
+
+
 def test_base_rows_are_chosen_in_proportion_to_sample_weight():
     X, y = table(counts={0: 40, 1: 10})
     weights = np.where(np.arange(50) % 3 == 0, 0.0, np.arange(50) + 1.0)

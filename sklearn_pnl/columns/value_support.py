@@ -26,10 +26,10 @@ class ValueSupport:
     """Steps, resolution and atoms of the columns of a table.
 
     The values of column j are ``(origins[j] + k * widths[j]) * steps[j]`` with an
-    integer k, or the dates in ``calendars[j]``. New rows have values of this form. Rows
-    that a constraint or a total moves have values of this form if the request allows
-    it, and multiples of the steps otherwise. The printed form lists the support of each
-    column.
+    integer k, the dates in ``calendars[j]``, or atoms. New rows have values of this
+    form. Rows that a constraint or a total moves have values of this form if the
+    request allows it, and multiples of the steps otherwise. The printed form lists the
+    support of each column.
 
     Parameters
     ----------

@@ -119,16 +119,8 @@ class FiberManifold(LocalManifold):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=None
-        Local order, or a list of interactions. None uses the elements of the base.
-
-    base : array-like, default=None
-        Elements of the set, which replace ``order``, in the form of the parameter
-        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
-
-    poset : TensorPoset or Poset, default=None
-        Partial order of the cells for ``order`` and ``base``. None uses the poset of
-        the base. Another poset must have the same number of elements.
+    order, base, poset
+        Elements up to the local order; see :class:`LocalManifold`.
 
     See Also
     --------
@@ -166,16 +158,8 @@ class ThetaManifold(LocalManifold):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=None
-        Local order, or a list of interactions. None uses the elements of the base.
-
-    base : array-like, default=None
-        Elements of the set, which replace ``order``, in the form of the parameter
-        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
-
-    poset : TensorPoset or Poset, default=None
-        Partial order of the cells for ``order`` and ``base``. None uses the poset of
-        the base. Another poset must have the same number of elements.
+    order, base, poset
+        Elements up to the local order; see :class:`LocalManifold`.
 
     See Also
     --------
@@ -216,16 +200,8 @@ class EtaManifold(LocalManifold):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=None
-        Local order, or a list of interactions. None uses the elements of the base.
-
-    base : array-like, default=None
-        Elements of the set, which replace ``order``, in the form of the parameter
-        ``base`` of :class:`ManyBodyProjector`. None uses ``order``.
-
-    poset : TensorPoset or Poset, default=None
-        Partial order of the cells for ``order`` and ``base``. None uses the poset of
-        the base. Another poset must have the same number of elements.
+    order, base, poset
+        Elements up to the local order; see :class:`LocalManifold`.
 
     See Also
     --------

@@ -85,8 +85,8 @@ class Codes(ObjectsByName, BaseEstimator):
         range. A larger offset brings new rows closer to straight lines between rows.
 
     with_mass : bool, default=True
-        Whether the code contains the sum of the row. If False, a new row has the mean
-        of the sums of its parents.
+        Whether the code contains the sum of the row. If False, a new row has the
+        weighted mean of the sums of its parents.
 
     local_manifold : str or LocalManifold, default="fiber"
         Set onto which a code is projected to decode it: "fiber", "theta", "eta" or

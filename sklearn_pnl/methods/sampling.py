@@ -89,6 +89,11 @@ def fit_rows(method, table, relations, k_neighbors, groups, n_jobs, caller):
     if not method.copies_atoms:
         mixable = replace(mixable, rows=rows, owned=table.owned and not is_stored)
     source = method.fit(mixable, k, n_jobs, caller)
+    if groups is not None and not source.has_base_rows:
+        raise ValueError(
+            f"{caller}: groups have no effect on new rows that are drawn from a "
+            "density. Use draws='mixup', or no groups."
+        )
     context = TrainingContext(
         relations=relations,
         rows=stored if is_stored else None,
