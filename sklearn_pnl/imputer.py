@@ -335,6 +335,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             unused = (*unused, "n_neighbors", "n_candidates")
         if not self._is_table and self.n_neighbors is None:
             unused = (*unused, "n_candidates")
+        remedy = "" if self._is_table else ", or set order=None to read rows of a table"
         defaults = type(self)().get_params(deep=False)
         for name in unused:
             if not np.array_equal(getattr(self, name), defaults[name]):
@@ -342,7 +343,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"{name}={getattr(self, name)!r} has no effect with order="
                     f"{self.order!r}, n_neighbors={self.n_neighbors!r} and imputer="
                     f"{self.imputer!r} on rows of shape {self.input_shape_}. Remove "
-                    f"{name}, or set order=None to impute the rows of a table."
+                    f"{name}{remedy}."
                 )
 
     def _checked(self, X, *, reset):

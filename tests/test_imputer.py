@@ -374,6 +374,12 @@ def test_invalid_parameters_are_rejected(params, message):
         ManyBodyImputer(**params).fit(X)
 
 
+def test_a_parameter_of_tensors_is_named_for_a_table():
+    X = with_total(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"alpha=1 has no effect .* Remove alpha\.$"):
+        ManyBodyImputer(alpha=1).fit(X)
+
+
 def test_invalid_values_are_rejected():
     X = -tensors(np.random.default_rng(0))
     with pytest.raises(ValueError):

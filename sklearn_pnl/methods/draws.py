@@ -160,9 +160,10 @@ class MixupDraws(Draws):
     ----------
     noise : float, default=0.41
         Standard deviation of the noise, as a multiple of the standard deviation of the
-        differences between neighbours. Larger values spread the new rows. Mixing two
-        codes reduces the covariance of the codes by a sixth of the covariance of the
-        differences. The default, about ``1 / sqrt(6)``, restores the covariance.
+        differences between neighbours. Larger values spread the new rows. If both
+        codes have the same distribution, mixing reduces the covariance of the codes by
+        a sixth of the covariance of the differences. The default, about
+        ``1 / sqrt(6)``, restores this loss.
 
     n_candidates : int or None, default=16384
         Number of random training rows to which the search for neighbours is limited if

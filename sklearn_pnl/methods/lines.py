@@ -58,9 +58,10 @@ class Lines(BaseEstimator):
     noise : float, default=0.6
         Standard deviation of the noise, relative to the differences between neighbours.
         A larger value spreads new rows farther from the line between the two parents.
-        With ``1 / sqrt(6)``, about 0.41, the noise restores the covariance that mixing
-        removes; the default also restores a part of the covariance that bounds and
-        agreed cells remove. 0 gives rows on the line.
+        With ``1 / sqrt(6)``, about 0.41, the noise would restore the covariance if
+        second parents had the distribution of the base rows. The default is larger,
+        because neighbours lie nearer to the centre, and because bounds and agreed cells
+        reduce the noise. 0 gives rows on the line.
 
     n_candidates : int or None, default=16384
         Number of random training rows to which the search for neighbours is limited.
