@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import issparse
 
+from .._utils.arrays import some_columns
 from .._utils.warnings import warn_missed
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, Infeasibility
 from .implied_equalities import implied_equalities
@@ -55,7 +56,8 @@ def audit_relations(rows, relations, caller, has_resolution=True, has_steps=True
         columns = replace(columns, support=None)
     c = np.flatnonzero(is_checked)
     if len(c):
-        missed = np.abs(rows[:, c] - columns.rounded(rows[:, c], c))
+        values = some_columns(rows, c)
+        missed = np.abs(values - columns.rounded(values, c))
         if columns.has_resolution:
             missed[columns.support.are_atoms(rows)[:, c]] = 0
         room = columns.steps[c] * ALMOST + 2 * largest[c]

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
-from .._utils.arrays import BLOCK_CELLS, dense, slices, some_columns
+from .._utils.arrays import BLOCK_CELLS, dense, nonzero_cells, slices, some_columns
 
 # Largest number of binary columns that are divided into blocks.
 MOST_LINKED = 2048
@@ -41,7 +41,7 @@ FEW_ROWS = 1024
 # --- blocks of binary columns ---------------------------------------------------------
 
 
-def masks_of(rows, columns, least, most):
+def masks_of(rows, columns, least, most, has_missing=True):
     """Return which cells (n, b) of binary columns have the larger value, and are known.
 
     Parameters
@@ -52,17 +52,21 @@ def masks_of(rows, columns, least, most):
         Binary columns.
     least, most : ndarray of shape (b,)
         The two values of each column.
+    has_missing : bool, default=True
+        Whether cells can be missing.
 
     Returns
     -------
     high : ndarray of bool of shape (n, b)
-    known : ndarray of bool of shape (n, b)
+    known : ndarray of bool of shape (n, b), or (n, 1) if no cell can be missing
     """
-    high, known = np.empty((2, len(rows), len(columns)), bool)
+    high = np.empty((len(rows), len(columns)), bool)
+    known = np.ones(high.shape if has_missing else (len(rows), 1), bool)
     for part in slices(len(rows), 1 + BLOCK_CELLS // max(1, rows.shape[1])):
         cells = some_columns(rows[part], columns)
         high[part] = cells == most
-        known[part] = high[part] | (cells == least)
+        if has_missing:
+            known[part] = high[part] | (cells == least)
     return high, known
 
 
@@ -76,7 +80,8 @@ def find_blocks(high, known, equations, order):
     Parameters
     ----------
     high, known : ndarray of bool of shape (n, b)
-        Cells that have the larger value, and that are not missing.
+        Cells that have the larger value, and that are not missing; ``known`` can have
+        one column if no cell is missing.
     equations : ndarray of shape (k, b)
         Coefficients of equalities.
     order : ndarray of int of shape (n,)
@@ -99,8 +104,12 @@ def find_sparse_blocks(flags, least, most, equations):
 
 def _components(linked, equations):
     """Return the block (b,), from 1, of columns with links (b, b) and equalities."""
-    members = (equations != 0).astype(float)
-    linked = linked | (members.T @ members > 0)
+    if len(equations):
+        members = (equations != 0).astype(float)
+        linked = linked | (members.T @ members > 0)
+    # A dense matrix would be converted by masked arrays.
+    links = nonzero_cells(linked)
+    linked = csr_array((np.ones(len(links[0])), links), linked.shape)
     return 1 + connected_components(linked, directed=False)[1]
 
 
@@ -153,25 +162,59 @@ def _linked_pairs(high, known, order):
         A random order of the rows.
     """
     n, b = high.shape
-    n_high = np.count_nonzero(high, axis=0)
-    sizes = n_high, np.count_nonzero(known, axis=0) - n_high
+    n_high, expected = _column_sums(high), _least_expected(b)
+    sizes = n_high, _column_sums(known) - n_high
+    columns = np.arange(b)
+    if known.shape[1] == 1:
+        # Without missing cells, a column with a rarer value is in no such pair.
+        columns = np.flatnonzero(np.minimum(*sizes) >= expected)
+        sizes = [size[columns] for size in sizes]
+        known_columns = np.zeros(1, int)
+    else:
+        known_columns = columns
     few = order[:FEW_ROWS]
-    h, p = high[few].astype(np.float32), known[few].astype(np.float32)
+    h, p = (
+        some_columns(mask[few], of_mask).astype(np.float32)
+        for mask, of_mask in ((high, columns), (known, known_columns))
+    )
     both, one, every = h.T @ h, h.T @ p, p.T @ p
     # Numbers of rows that have both larger values, the first, and none.
     counts = {(0, 0): both, (0, 1): one - both, (1, 1): every - one - one.T + both}
-    bits = [np.ascontiguousarray(np.packbits(x, axis=0).T) for x in (high, known)]
+    bits = [_bits_of_columns(high), _bits_of_columns(known)]
     bits[1] = bits[1] & ~bits[0]
     linked = np.zeros((b, b), bool)
     for (i, j), count in counts.items():
-        is_likely = np.outer(sizes[i], sizes[j]) >= _least_expected(b) * n
-        first, second = np.nonzero((count == 0) & is_likely)
+        with np.errstate(divide="ignore"):
+            is_likely = sizes[j] >= (expected * n / sizes[i])[:, None]
+        first, second = (columns[k] for k in nonzero_cells((count == 0) & is_likely))
         # The bits of all rows check the pairs that a few rows do not rule out.
         for part in slices(len(first), 1 + 2**22 // n):
             rows = bits[i][first[part]] & bits[j][second[part]]
             absent = ~rows.any(axis=1)
             linked[first[part][absent], second[part][absent]] = True
     return linked
+
+
+def _column_sums(mask):
+    """Return the number (b,) of true cells in each column of a mask (n, b)."""
+    # Sums of 255 rows fit into the cells of a mask.
+    return sum(
+        np.add.reduce(mask[part].view(np.uint8), axis=0, dtype=np.uint8).astype(int)
+        for part in slices(len(mask), 255)
+    )
+
+
+def _bits_of_columns(mask):
+    """Return the cells of each column of a mask (n, b) as bits (b, n / 8)."""
+    n, b = mask.shape
+    bits = np.zeros((-(-n // 8), b), np.uint8)
+    # np.packbits is ten times slower along the first axis.
+    for part in slices(n, 512):
+        cells, packed = mask[part].view(np.uint8), bits[part.start // 8 :]
+        for bit in range(8):
+            shifted = cells[bit::8] << np.uint8(bit)
+            packed[: len(shifted)] |= shifted
+    return np.ascontiguousarray(bits.T)
 
 
 def _linked_sparse_pairs(flags, least, most):

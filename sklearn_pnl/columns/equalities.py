@@ -46,15 +46,15 @@ def no_equations(d):
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
-def search_equalities(rows, varies, shape, ranks, precision, steps, order):
+def search_equalities(rows, bounds, shape, ranks, precision, steps, order):
     """Search for equalities of the columns of rows (n, D), exact or nearly exact.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         Numeric values; NaN if a cell is missing.
-    varies : ndarray of bool of shape (D,) or None
-        Columns with a range (:func:`has_range`); None if cells are missing.
+    bounds : tuple of ndarray of shape (D,) or None
+        Minimum and maximum of each column; None if cells are missing.
     shape : tuple of int or None
         Shape of a row with several axes. With few rows, the search is limited to sums
         along each axis.
@@ -78,11 +78,11 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
         A column that other columns, some of them discrete, nearly determine, and its
         coefficients on these columns. No column earlier in the list has a coefficient.
     """
-    if varies is None:
+    if bounds is None:
         columns, full, complete = _complete_part(rows)
         order = (np.cumsum(complete) - 1)[order[complete[order]]]
     else:
-        columns, full = np.flatnonzero(varies), rows
+        columns, full = np.flatnonzero(has_range(*bounds)), rows
         complete = np.ones(len(rows), bool)
     n, c = len(full), len(columns)
     dependent, equations, near = columns[:0], no_equations(rows.shape[1]), []
@@ -104,7 +104,7 @@ def search_equalities(rows, varies, shape, ranks, precision, steps, order):
                     sample = search.sample(order)
                 near = search.near_equations(sample, free, others, ranks, steps)
     elif c >= 2:
-        equations = _sums(rows, columns, shape, ranks, precision)
+        equations = _sums(rows, bounds, columns, shape, ranks, precision)
     return dependent, equations, near
 
 
@@ -410,25 +410,29 @@ def _root_of_rest(left):
     return solve_triangular(factor, np.eye(len(size)))
 
 
-def _sums(rows, columns, shape, ranks, precision):
+def _sums(rows, bounds, columns, shape, ranks, precision):
     """Find sums of adjacent columns along each axis of a row."""
-    d, full = rows.shape[1], some_columns(rows, columns).astype(np.float64, copy=False)
-    complete = ~np.isnan(full).any(axis=1)
-    full = full if complete.all() else full[complete]
-    places, sums = np.arange(d).reshape(shape or (d,)), []
+    d = rows.shape[1]
+    if bounds is None:
+        complete = ~np.isnan(some_columns(rows, columns)).any(axis=1)
+        rows = rows[complete]
+        bounds = observed_bounds(rows)
+    # Fewer than three rows are no evidence of an equality.
+    if len(rows) < 3:
+        return no_equations(d)
+    adjacent, sums = _AdjacentColumns.of(rows, *bounds, precision), []
+    places = np.arange(d).reshape(shape or (d,))
     for axis in range(places.ndim):
         order = np.moveaxis(places, axis, -1).ravel()
-        at = np.searchsorted(columns, order[np.isin(order, columns)])
-        part = some_columns(full, at)
-        for equation in sums_of_neighbors(part, precision[columns[at]]):
-            sums.append(np.zeros(d))
-            sums[-1][columns[at]] = equation
+        sums += adjacent.sums(order[np.isin(order, columns)])
     if not sums:
         return no_equations(d)
     spread = np.ones(d)
-    spread[columns] = np.ptp(full, axis=0)
+    spread[columns] = adjacent.spread[columns]
     coefficients, pivots = echelon(np.array(sums), spread, ranks)
-    values = _constants(coefficients[:, columns], full, precision[columns])
+    values = _constants(
+        coefficients[:, columns], some_columns(rows, columns), precision[columns]
+    )
     return Equations(coefficients, values, pivots)
 
 
@@ -437,7 +441,11 @@ def _sums(rows, columns, shape, ranks, precision):
 
 def _room(rows, precision):
     """Return the rounding and the tolerance :data:`TOL` of the columns (D,) of rows."""
-    (low, high), eps = observed_bounds(rows), np.maximum(precision, EPS)
+    return _room_within(*observed_bounds(rows), precision)
+
+
+def _room_within(low, high, precision):
+    eps = np.maximum(precision, EPS)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
@@ -473,7 +481,7 @@ def _constants(basis, rows, precision):
     """Return the values (k,) of equations, as integers if rounding allows."""
     values = np.median(rows @ basis.T, axis=0)
     near = np.rint(values)
-    size = np.abs(basis) @ np.abs(rows).max(axis=0)
+    size = np.abs(basis) @ np.maximum(*np.abs(observed_bounds(rows)))
     is_near = np.abs(values - near) <= max(1e-12, 4 * precision.max()) * size
     return np.where(is_near, near, values)
 
@@ -571,41 +579,71 @@ def _readable(row, rows, room):
 # --- few rows: sums of adjacent columns -------------------------------------------
 
 
-def sums_of_neighbors(rows, precision):
-    """Find equations (k, c) of sums of adjacent columns of rows (n, c), which all vary.
+class _AdjacentColumns(NamedTuple):
+    """The columns of rows (n, D), and the search for sums of adjacent columns.
 
-    A sum is constant, or equals another column. Prefix sums of random combinations of
-    the rows are compared, and the rows confirm the proposed equations.
+    Attributes
+    ----------
+    rows : ndarray of shape (n, D)
+    mean, spread, room : ndarray of shape (D,)
+        Mean, range, and rounding of each column.
+    codes : ndarray of shape (2, D)
+        Two random combinations of the rows.
+    precision : ndarray of shape (D,)
     """
-    n, c = rows.shape
-    # Fewer than three rows are no evidence of an equality.
-    if n < 3 or c < 2:
-        return []
-    mean, codes = rows.mean(axis=0), np.empty((2, c))
-    random = np.random.default_rng(0).standard_normal((2, n))
-    # A copy of all rows would double the memory, so columns are read in slices.
-    for part in slices(c, 1 + BLOCK_CELLS // n):
-        codes[:, part] = random @ (rows[:, part] - mean[part])
-    until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
-    # A sum has the rounding error of its largest term. Small tolerances find sums of
-    # small values next to large values.
-    size = max(np.abs(until).max(), np.abs(codes).max())
-    shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
-    found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
-    room, spread = _room(rows, precision), np.ptp(rows, axis=0)
-    equations = []
-    for start, stop, total in found:
-        equation = np.zeros(c)
-        equation[start:stop] = 1
-        if total is not None:
-            equation[total] = -1
+
+    rows: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    room: np.ndarray
+    codes: np.ndarray
+    precision: np.ndarray
+
+    @classmethod
+    @with_errstate(over="ignore", invalid="ignore")
+    def of(cls, rows, low, high, precision):
+        """Compute the codes of rows; some columns can have missing cells."""
+        n, d = rows.shape
+        mean, codes = rows.mean(axis=0, dtype=np.float64), np.zeros((2, d))
+        random = np.random.default_rng(0).standard_normal((2, n))
+        # A copy of all rows would double the memory.
+        for part in slices(n, 1 + BLOCK_CELLS // d):
+            codes += random[:, part] @ (rows[part] - mean)
+        room = _room_within(low, high, precision)
+        return cls(rows, mean, high - low, room, codes, precision)
+
+    def sums(self, columns):
+        """Find equations (D,) of sums of adjacent columns (c,), which all vary.
+
+        A sum is constant, or equals another column. Prefix sums of random combinations
+        of the rows are compared, and the rows confirm the proposed equations.
+        """
+        if len(columns) < 2:
+            return []
+        codes, precision = self.codes[:, columns], self.precision[columns]
+        until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
+        # A sum has the rounding error of its largest term. Small tolerances find sums
+        # of small values next to large values.
+        size = max(np.abs(until).max(), np.abs(codes).max())
+        shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
+        equations = []
+        for share in shares:
+            for start, stop, total in _sums_of_codes(until, codes, share * size):
+                equation = np.zeros(len(self.mean))
+                equation[columns[start:stop]] = 1
+                if total is not None:
+                    equation[columns[total]] = -1
+                if self._is_confirmed(equation):
+                    equations.append(equation)
+        return equations
+
+    def _is_confirmed(self, equation):
+        """Check an equation (D,) on all rows, without its columns of tiny spread."""
         # A column smaller than the rounding of the largest column has no evidence.
-        equation[spread <= room[equation != 0].max()] = 0
+        equation[self.spread <= self.room[equation != 0].max()] = 0
         part = np.flatnonzero(equation)
-        missed = np.abs((rows[:, part] - mean[part]) @ equation[part]).max()
-        if len(part) > 1 and missed <= room[part].sum():
-            equations.append(equation)
-    return equations
+        values = (self.rows[:, part] - self.mean[part]) @ equation[part]
+        return len(part) > 1 and np.abs(values).max() <= self.room[part].sum()
 
 
 def _sums_of_codes(until, codes, tol):

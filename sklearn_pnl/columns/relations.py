@@ -33,7 +33,7 @@ from .discrete import (
     masks_of,
     move_to_donor,
 )
-from .equalities import echelon_of, has_range, search_equalities
+from .equalities import echelon_of, search_equalities
 from .value_support import find_resolution, find_value_support
 
 # Largest number of columns of a table in which inequalities are found.
@@ -291,7 +291,7 @@ def find_relations(
     names = table.feature_names
     sizes = np.where(binary, width, steps)
     dependent, equations, near = _equations_of(
-        rows, table, equalities, order, sizes, binary, has_range(least, most)
+        rows, table, equalities, order, sizes, binary, (least, most)
     )
     a, values, pivots = equations
     involved = a.any(axis=0)
@@ -329,7 +329,7 @@ def find_relations(
     return _with_discrete(_with_resolution(relations, rows), rows, table.labels, order)
 
 
-def _equations_of(rows, table, equalities, order, sizes, binary, varies):
+def _equations_of(rows, table, equalities, order, sizes, binary, bounds):
     """Search equalities of rows (n, D), or read the given equalities.
 
     Returns
@@ -347,7 +347,7 @@ def _equations_of(rows, table, equalities, order, sizes, binary, varies):
         return [], echelon_of(system, ones, ones), []
     return search_equalities(
         rows,
-        None if table.has_missing else varies,
+        None if table.has_missing else bounds,
         None if len(table.shape) == 1 else table.shape,
         np.where(binary, 2, np.where(sizes > 0, 1, 0)),
         table.precision,
@@ -405,7 +405,7 @@ def _with_discrete(relations, rows, labels, order):
     if order is None:
         blocks = find_sparse_blocks(rows[:, binary], *values, equations)
         return replace(relations, blocks=blocks)
-    masks = masks_of(rows, binary, *values)
+    masks = masks_of(rows, binary, *values, has_missing=columns.table.has_missing)
     blocks = find_blocks(*masks, equations, order)
     implied = find_implied_values(rows, labels, columns, order)
     relations = replace(relations, implied=implied)

@@ -66,6 +66,8 @@ class Reals:
         Whether large integers are rounded, because no origin makes them exact.
     scale : tuple
         Origin and unit. Only columns with the same scale are compared.
+    stored_as : dtype
+        The smallest dtype that represents all converted values.
     """
 
     holds, is_time, is_rounded = "numbers", False, False
@@ -75,6 +77,7 @@ class Reals:
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
         self.precision = float(np.finfo(dtype).eps) / 2
+        self.stored_as = np.dtype("f4" if self.dtype.itemsize <= 4 else "f8")
 
     def read(self, values):
         """Convert values to float64, or to float32 if the dtype is not more precise."""
@@ -121,6 +124,13 @@ class Counts:
         """See :class:`Reals`."""
         return self.start, self.unit
 
+    @property
+    def stored_as(self):
+        """See :class:`Reals`."""
+        if self.is_time or not self._plain or self.dtype.itemsize > 4:
+            return np.dtype(np.float64)
+        return np.dtype(np.uint8) if self.dtype.kind == "b" else self.dtype
+
     def count_from(self, start, unit):
         """Set the origin, and the length of a step."""
         self.start, self.unit = start, unit
@@ -150,6 +160,8 @@ class Counts:
 
     def restore(self, numbers):
         """Round and clip numbers to the dtype; return floats if some are missing."""
+        if numbers.dtype == self.dtype and self._plain:
+            return numbers
         if self._plain and numbers.ndim == 2 and not np.isnan(numbers).any():
             # In blocks, temporaries stay in the cache.
             restored = np.empty(numbers.shape, self.dtype)

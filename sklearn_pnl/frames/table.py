@@ -188,6 +188,7 @@ class Table:
         self.precision = precision[of_column]
         self.type_bounds = lowest[of_column], highest[of_column]
         self.scales = scale[of_column].astype(int)
+        self._stored_as = np.result_type(bool, *(k.stored_as for k in kinds))
         # long double represents integers of 64 bits exactly on most machines.
         starts = np.array([kind.start for kind in kinds], np.longdouble)[of_column]
         self.starts = np.where(self.times, 0.0, starts)
@@ -240,8 +241,19 @@ class Table:
         return self._rows if issparse(self._rows) else None
 
     def compressed(self, numbers):
-        """Return new rows (b, D) in the format in which batches are stored."""
-        return numbers
+        """Return new rows (b, D) in the format in which batches are stored.
+
+        Rows of small integers are stored as integers, which need an eighth of the
+        memory of float64.
+        """
+        dtype = self._stored_as
+        if numbers.dtype == dtype or self.has_missing:
+            return numbers
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            numbers = np.rint(numbers)
+            np.clip(numbers, limits.min, limits.max, out=numbers)
+        return numbers.astype(dtype)
 
     def take(self, members, data_name):
         """Return a table of a subset of the rows."""
@@ -345,7 +357,9 @@ class SparseTable(ArrayTable):
 
     def compressed(self, numbers):
         """See :class:`Table`."""
-        return csr_array(numbers)
+        rows = csr_array(numbers)
+        rows.data = super().compressed(rows.data)
+        return rows
 
     def like(self, numbers, donors=None):
         """See :meth:`ColumnTable.like`."""

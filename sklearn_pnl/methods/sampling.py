@@ -304,12 +304,13 @@ class RowSampler:
 
     @property
     def steps(self):
-        """The steps of ``columns/repair`` for each batch."""
-        if not self.projects:
-            return STEPS
-        if not self.constraints:
-            return steps_with(relations=self._onto_relations)
-        return steps_with(requests=self._onto_requests, check=self._audit)
+        """The steps of ``columns/repair`` for each batch, and its compression."""
+        steps = STEPS
+        if self.projects and self.constraints:
+            steps = steps_with(requests=self._onto_requests, check=self._audit)
+        elif self.projects:
+            steps = steps_with(relations=self._onto_relations)
+        return (*steps, self._compressed)
 
     def batches(self, rng, size=None, steps=None):
         """Yield batches of ``size`` repaired rows."""
@@ -319,14 +320,13 @@ class RowSampler:
         is_cut = size is not None and self.projects
         step = at_once if is_cut or size is None else size
         sampled = self.source.batches(self.conditioned(rng), rng, step)
-        batches = (self._repaired(batch, steps) for batch in sampled)
+        batches = (repair(batch, self.context, steps) for batch in sampled)
         task = f"{self.context.caller}: sample"
         batches = tracked(batches, -(-self.request.n_samples // step), task)
         return resized(batches, size) if is_cut else batches
 
-    def _repaired(self, batch, steps):
-        """Return a repaired batch, in the format in which batches are stored."""
-        batch = repair(batch, self.context, steps)
+    def _compressed(self, batch, context):
+        """Convert a batch to the format in which batches are stored."""
         return batch._replace(values=self.table.compressed(batch.values))
 
     def conditioned(self, rng):

@@ -48,7 +48,8 @@ def sample_with_totals(sampler, rng, totals):
         # Counts are counts of base rows, which therefore give the categories.
         request = replace(request, mutual=False)
     sampler = replace(sampler, request=request)
-    n_last = 1 + len(LAST_STEPS)
+    # The audit and the compression follow the last steps.
+    n_last = 2 + len(LAST_STEPS)
     batches = sampler.batches(rng, steps=sampler.steps[:-n_last])
     batch = joined(batches, request.n_samples)
     start = dense(batch.values)

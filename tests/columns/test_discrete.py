@@ -117,14 +117,33 @@ def test_blocks_equal_their_definition(seed, n):
     least, most = np.zeros(12), np.ones(12)
     expected = blocks_by_definition(flags, [kind, other])
     for order in (np.arange(n), rng.permutation(n)):
-        masks = masks_of(flags, np.arange(12), least, most)
+        masks = masks_of(flags, np.arange(12), least, most, has_missing=False)
+        assert masks[1].shape == (n, 1)
         found = find_blocks(*masks, np.zeros((0, 12)), order)
+        general = masks_of(flags, np.arange(12), least, most)
+        assert_array_equal(find_blocks(*general, np.zeros((0, 12)), order), found)
         sparse = find_sparse_blocks(csr_array(flags), least, most, np.zeros((0, 12)))
         assert_array_equal(sparse, found)
         found = move_to_donor(found, *masks, [kind, other], order)
         same = found[:, None] == found
         assert_array_equal(same, expected[:, None] == expected)
         assert_array_equal(found == 0, expected == 0)
+
+
+@pytest.mark.parametrize("n", [7, 30, 1300])
+def test_missing_cells_are_in_no_combination(n):
+    rng = np.random.default_rng(n)
+    flags = (rng.random((n, 12)) < rng.uniform(0.02, 0.9, 12)).astype(float)
+    flags[:, 3] *= flags[:, 2]
+    flags[rng.random(flags.shape) < 0.2] = np.nan
+    # The rare value of a column is only known where the other column is missing.
+    flags[:, 1] = np.where(np.arange(n) % 2, flags[:, 1], np.nan)
+    flags[:, 0] = np.where(np.arange(n) % 2, np.nan, flags[:, 0])
+    masks = masks_of(flags, np.arange(12), np.zeros(12), np.ones(12))
+    found = find_blocks(*masks, np.zeros((0, 12)), rng.permutation(n))
+    expected = blocks_by_definition(flags, [])
+    same = found[:, None] == found
+    assert_array_equal(same, expected[:, None] == expected)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -32,8 +32,8 @@ def relations(X, extrapolation=0.0):
 def equalities(X, priority=None):
     none = np.zeros(X.shape[1])
     ranks = none if priority is None else priority
-    varies, order = np.ptp(X, axis=0) > 0, random_order(X)
-    return search_equalities(X, varies, None, ranks, none, none, order)[1]
+    bounds, order = (X.min(axis=0), X.max(axis=0)), random_order(X)
+    return search_equalities(X, bounds, None, ranks, none, none, order)[1]
 
 
 def gamma(seed, *shape):

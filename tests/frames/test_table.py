@@ -34,6 +34,41 @@ CONTAINERS = ["pandas", "polars", "pyarrow"]
 # --- arrays -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i1", "u1", "u2", "bool"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, pd.DataFrame])
+def test_rows_are_stored_in_the_size_of_their_dtype(dtype, container):
+    X = (99 * np.random.default_rng(0).uniform(size=(N, 3)) - 9).clip(0).astype(dtype)
+    X[0] = [0, 0, 1]
+    table = read_table(TableReader(None), container(X), keeps_sparse=True)
+    stored = table.compressed(table.numbers().astype(float))
+    assert stored.dtype.itemsize == np.dtype(dtype).itemsize
+    values = stored.toarray() if sp.issparse(stored) else stored
+    assert_array_equal(values.astype(float), X.astype(float))
+    assert equal(table.like(stored), table.like(table.numbers()))
+
+
+def test_rows_of_several_types_are_stored_in_the_smallest_common_type():
+    columns = {
+        "u": np.array([0, 255, 7], "u1"),
+        "i": np.array([-128, 127, 0], "i1"),
+        "b": np.array([True, False, True]),
+    }
+    for more, expected in (
+        ({}, "i2"),
+        ({"f": np.array([0.1, 1e30, 3], "f4")}, "f4"),
+        ({"i4": np.array([2**31 - 1, 5, -(2**31)], "i4")}, "i4"),
+        ({"f": np.array([0.1, 1, 3], "f4"), "i4": np.array([2**31 - 1, 5, 0])}, "f8"),
+        ({"i8": np.array([2**53 + 1, 2**53 + 3, 2**53 + 6])}, "f8"),
+        ({"day": pd.to_datetime(["2020-01-01", "2021-01-01", "2020-02-03"])}, "f8"),
+        ({"i": pd.array([1, None, 3], dtype="Int8")}, "f8"),
+    ):
+        frame = pd.DataFrame(columns | more)
+        table = read_table(TableReader(), frame, missing=True)
+        stored = table.compressed(table.numbers().copy())
+        assert stored.dtype == expected
+        pd.testing.assert_frame_equal(table.like(stored), frame)
+
+
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 1)], ids=str)
 @pytest.mark.parametrize(
     "dtype", ["f8", "f4", "f2", "i8", "i4", "i1", "u1", "u4", "u8", "bool"]
