@@ -28,6 +28,14 @@ def read_csv(name):
         return list(csv.DictReader(file))
 
 
+def updated(rows, name, *keys):
+    """Return the rows of ``results/<name>.csv``, with new rows where the keys agree."""
+    found = {}
+    for row in [*read_csv(name), *rows]:
+        found[tuple(str(row[key]) for key in keys)] = row
+    return [*found.values()]
+
+
 def grouped(rows, *keys):
     """Group rows that agree in some columns."""
     groups = defaultdict(list)

@@ -15,7 +15,9 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks import significance
+from benchmarks import tables as csv_tables
 from benchmarks.baselines import Baseline, seeded
+from benchmarks.few_shot.samplers import ShiftSampler, scale_penalty
 from benchmarks.harness import Split, evaluate
 from benchmarks.imbalance import (
     binary,
@@ -29,7 +31,7 @@ from benchmarks.imbalance import (
 )
 from benchmarks.imbalance import report as imbalance
 from benchmarks.imbalance import rules as rules_of_lines
-from benchmarks.imbalance.rule_sampler import RuleSampler, blocks
+from benchmarks.imbalance.rule_sampler import ROUNDED, Rose, RuleSampler, blocks
 from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
@@ -39,7 +41,8 @@ from benchmarks.plausibility.tables import halves, prepared
 from benchmarks.promises import fuzz, real_tables
 from benchmarks.small import report as small
 from benchmarks.small.problems import SmallTable
-from benchmarks.tables import read_csv
+from benchmarks.small.run import EachClass
+from benchmarks.tables import read_csv, updated, write_csv
 from sklearn_pnl import Codes
 from sklearn_pnl.geometry import TensorPoset, order_mask
 
@@ -548,6 +551,47 @@ def test_rounding_changes_only_binary_columns(table_with_flags):
     )
     np.testing.assert_array_equal(rounded[:, :2], plain[:, :2])
     np.testing.assert_array_equal(rounded[:, 2:], plain[:, 2:] > 0.5)
+
+
+@pytest.mark.parametrize("sampler", [Rose(), RuleSampler(**ROUNDED)])
+def test_each_class_has_the_same_factor_of_new_rows(sampler):
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1, 2], [12, 20, 16])
+    X = rng.normal(size=(48, 3)) + 10 * y[:, None]
+    X_res, y_res = EachClass(sampler, 5, random_state=0).fit_resample(X, y)
+    np.testing.assert_array_equal(X_res[:48], X)
+    np.testing.assert_array_equal(np.bincount(y_res), [60, 100, 80])
+    # New rows lie near the rows of their class.
+    np.testing.assert_array_equal(np.rint(X_res.mean(axis=1) / 10), y_res)
+
+
+def test_rotated_copies_are_shifted_and_stay_in_the_range():
+    image = np.zeros((8, 8))
+    image[2:6, 3:5] = 1
+    X, y = np.tile(image.ravel(), (4, 1)), np.zeros(4, int)
+    place = {"shape": (8, 8), "axes": (0, 1), "random_state": 0}
+    for degrees in (0, 15):
+        sampler = ShiftSampler({0: 40}, degrees=degrees, **place)
+        new = sampler.fit_resample(X, y)[0][4:]
+        assert new.min() >= 0
+        assert new.max() <= 1
+        # Shifts preserve the values, and rotations preserve their sum approximately.
+        assert np.isin(new, [0, 1]).all() == (degrees == 0)
+        np.testing.assert_allclose(new.sum(axis=1), 8, rtol=0.15)
+
+
+def test_the_penalty_keeps_its_weight():
+    assert scale_penalty(1 / 5)(LogisticRegression(C=5), 0).C == 1
+
+
+def test_new_results_replace_those_with_the_same_keys(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_tables, "RESULTS", tmp_path)
+    write_csv([{"sampler": "none", "score": 1}, {"sampler": "PNL", "score": 2}], "any")
+    rows = updated([{"sampler": "PNL", "score": 3}, {"sampler": "ROSE", "score": 4}],
+                   "any", "sampler")  # fmt: skip
+    found = {row["sampler"]: float(row["score"]) for row in rows}
+    assert found == {"none": 1, "PNL": 3, "ROSE": 4}
+    assert [*found] == ["none", "PNL", "ROSE"]
 
 
 def test_linked_columns_exclude_chance():

@@ -62,7 +62,8 @@ def _row(groups, key):
         values = _values(draws, score)
         row[score], row[f"{score}_se"] = _mean(values)
         for name in REFERENCES:
-            base = None if name == sampler else _values(groups[*setting, name], score)
+            others = groups.get((*setting, name)) if name != sampler else None
+            base = _values(others, score) if others else None
             gain = None if values is None or base is None else values - base
             mean, error = _mean(gain)
             row[f"{score}_minus_{name}"], row[f"{score}_minus_{name}_se"] = mean, error

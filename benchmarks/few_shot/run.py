@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from ..harness import evaluate
-from ..tables import markdown, write_csv
+from ..tables import markdown, updated, write_csv
 from .learners import LEARNERS
 from .problems import PROBLEMS, FewRows
 from .report import SCORES, summarise, table
@@ -30,15 +30,29 @@ def main():
         for shots in options.shots
     ]
     records = evaluate(
-        chosen, baselines, LEARNERS, score, folder=FOLDER, n_jobs=options.n_jobs
+        chosen,
+        lambda problem: _part(options.samplers, baselines(problem)),
+        _part(options.learners, LEARNERS),
+        score,
+        folder=FOLDER,
+        n_jobs=options.n_jobs,
     )
     rows = summarise(records)
+    if options.csv and (options.samplers or options.learners):
+        # Results of other samplers and learners stay.
+        rows = updated(rows, options.csv, "problem", "shots", "learner", "sampler")
     print(markdown(table(rows, options.score)))
     # A part of the whole must not take the place of it.
     whole = set(options.problems) == set(PROBLEMS) and set(options.shots) >= set(SHOTS)
-    name = "few-shot" if whole and options.draws >= DRAWS else options.csv
+    whole &= options.draws >= DRAWS and not (options.samplers or options.learners)
+    name = "few-shot" if whole else options.csv
     if name:
         print(f"\nwritten to {write_csv(rows, name).name}")
+
+
+def _part(names, known):
+    """Return the named entries that exist, or all of them."""
+    return {name: known[name] for name in names or known if name in known}
 
 
 def _options():
@@ -47,6 +61,8 @@ def _options():
         "--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS)
     )
     parser.add_argument("--shots", nargs="+", type=int, default=SHOTS)
+    parser.add_argument("--samplers", nargs="+", help="default: all")
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS))
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--score", choices=list(SCORES), default="accuracy")

@@ -2,6 +2,7 @@
 
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
+from scipy.ndimage import rotate
 from sklearn.base import BaseEstimator
 
 from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
@@ -9,19 +10,22 @@ from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
 from ..baselines import Baseline, seeded
 from .problems import make
 
+DEGREES = 15
 FACTOR, LEAST = 5, 50  # Rows of a class afterwards: 5 times as many, at least 50.
 
 
 class ShiftSampler(BaseEstimator):
     """Copies of random rows, moved by one cell along some axes; edges repeated.
 
-    What somebody who knows that the rows are images would write by hand.
+    What somebody who knows that the rows are images would write by hand. Images are
+    also rotated by a random angle of at most ``degrees``.
     """
 
-    def __init__(self, sampling_strategy, *, shape, axes, random_state=None):
+    def __init__(self, sampling_strategy, *, shape, axes, degrees=0, random_state=None):
         self.sampling_strategy = sampling_strategy
         self.shape = shape
         self.axes = axes
+        self.degrees = degrees
         self.random_state = random_state
 
     def fit_resample(self, X, y):
@@ -40,6 +44,10 @@ class ShiftSampler(BaseEstimator):
         while not steps.any():
             steps[list(self.axes)] = rng.integers(-1, 2, size=len(self.axes))
         array = row.reshape(self.shape)
+        if self.degrees:
+            angle = rng.uniform(-self.degrees, self.degrees)
+            array = rotate(array, angle, self.axes, reshape=False, order=1,
+                           mode="nearest")  # fmt: skip
         for axis, step in enumerate(steps):
             wanted = np.clip(np.arange(self.shape[axis]) + step, 0, None)
             array = np.take(array, wanted, axis=axis, mode="clip")
@@ -68,6 +76,8 @@ def baselines(few):
     if problem.axes:
         place = {"shape": problem.shape, "axes": problem.axes}
         kinds["shift"] = ShiftSampler, place
+    if len(problem.axes) == 2:
+        kinds["shift, rotation"] = ShiftSampler, place | {"degrees": DEGREES}
     adapt = scale_penalty(shots / wanted)
     adding = {
         name: Baseline(seeded(kind, sampling_strategy=counts, **kw), adapt)
@@ -84,6 +94,8 @@ def scale_penalty(share):
     """
 
     def adapt(learner, seed):
-        return learner.set_params(C=share) if hasattr(learner, "C") else learner
+        if not hasattr(learner, "C"):
+            return learner
+        return learner.set_params(C=share * learner.C)
 
     return adapt

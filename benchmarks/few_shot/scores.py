@@ -8,8 +8,15 @@ FLOOR = 0.005
 
 
 def score(learner, split, baseline):
-    """Compute accuracy and log loss, which is empty for probabilities of 0 or 1."""
-    y, probabilities = split.y_test, learner.predict_proba(split.X_test)
+    """Compute accuracy and log loss, which is empty for probabilities of 0 or 1.
+
+    A support vector machine has no probabilities.
+    """
+    y = split.y_test
+    if not hasattr(learner, "predict_proba"):
+        right = accuracy_score(y, learner.predict(split.X_test))
+        return {"accuracy": float(right), "log_loss": None}
+    probabilities = learner.predict_proba(split.X_test)
     labels = learner.classes_[probabilities.argmax(axis=1)]
     loss = None
     if not np.isin(probabilities, (0, 1)).all():

@@ -14,7 +14,6 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import has_fit_parameter
 
-from benchmarks.tables import write_csv
 from sklearn_pnl import PNLSampler
 
 from ..baselines import Baseline
@@ -118,7 +117,7 @@ def main():
             known=options.known,
         )
     name = f"boosting-{options.tables}"
-    write_csv(report.summarise(rows), f"imbalance-{name}")
+    report.write(rows, name)
     report.report(name, reference="none")
 
 

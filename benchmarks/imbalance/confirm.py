@@ -11,24 +11,22 @@ from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from sklearn.ensemble import BaggingClassifier
 
-from benchmarks.tables import markdown, read_csv, write_csv
+from benchmarks.tables import markdown, read_csv
 from sklearn_pnl import PNLSampler
 
 from .. import significance
 from ..baselines import Baseline, seeded
 from . import report
 from .problems import load_tables
-from .rule_sampler import SHARE, Rose, RuleSampler
-from .rules import DECIDING, NO_RULES, reported, run
+from .rule_sampler import NO_RULES, ROUNDED, SHARE, Rose, RuleSampler
+from .rules import DECIDING, reported, run
 from .run import chosen
-from .samplers import of_other_packages
 from .scores import DIRECTIONS
-from .shares import at_least, with_share
+from .shares import MGS, with_share
 
 SETS = ("wide", "binary")
 # The share of minority rows at this ratio.
 MINORITY = SHARE / (1 + SHARE)
-ROUNDED = NO_RULES | {"binary": "rounded"}
 
 
 def three(learner, seed, sampler=None):
@@ -42,28 +40,13 @@ def three_with(sampler):
     return Baseline(adapt=partial(three, sampler=sampler), share=MINORITY)
 
 
-def mgs():
-    """Return MGS at the ratio: five neighbours, and as many as columns."""
-    found = of_other_packages()
-    strategy = {"sampling_strategy": partial(at_least, SHARE)}
-    return {
-        name: Baseline(partial(_with_strategy, found[name].sampler, strategy))
-        for name in ("MGS 5", "MGS")
-        if name in found
-    }
-
-
-def _with_strategy(make, strategy, seed):
-    return make(seed).set_params(**strategy)
-
-
 PNL = with_share(PNLSampler, SHARE)
 LINES = Baseline(seeded(RuleSampler, **ROUNDED))
 SAMPLERS = {
     "none": Baseline(),
     "SMOTE": with_share(SMOTE, SHARE),
     "ROSE": Baseline(seeded(Rose)),
-    **mgs(),
+    **MGS,
     "ten lines": Baseline(seeded(RuleSampler, **NO_RULES)),
     "ten lines, rounded": LINES,
     "PNL": PNL,
@@ -201,12 +184,9 @@ def main():
     options = parser.parse_args()
     every, learners = load_tables(options.tables), DECIDING | reported()
     samplers = chosen(options.samplers, SAMPLERS)
-    run(every, samplers, learners, options.seeds, options.n_jobs)
-    # The file also contains the samplers of earlier runs.
-    rows = run(every, SAMPLERS, learners, options.seeds, known=True)
-    name = f"imbalance-confirm-{options.tables}"
-    write_csv(report.summarise(rows), name)
-    rows = read_csv(name)
+    rows = run(every, samplers, learners, options.seeds, options.n_jobs)
+    report.write(rows, f"confirm-{options.tables}")
+    rows = read_csv(f"imbalance-confirm-{options.tables}")
     print(markdown(minus_others(rows)))
     for metric in RANKING:
         print(f"\n{markdown(over_none(rows, metric))}")

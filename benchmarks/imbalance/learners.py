@@ -1,4 +1,4 @@
-"""The learners, at their defaults; each is made from the seed of a fold."""
+"""The learners; each is made from the seed of a fold."""
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -6,11 +6,25 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+# At their default parameters.
 LEARNERS = {
     "logistic": lambda seed: LogisticRegression(max_iter=2000),
     "5-NN": lambda seed: KNeighborsClassifier(5),
     "forest": lambda seed: RandomForestClassifier(100, random_state=seed, n_jobs=1),
     "boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
+}
+
+# Learners that need fewer new rows: more neighbours, and smaller trees.
+REGULARISED = {
+    "25-NN": lambda seed: KNeighborsClassifier(25, weights="distance"),
+    "regularised boosting": lambda seed: HistGradientBoostingClassifier(
+        min_samples_leaf=5,
+        max_iter=150,
+        learning_rate=0.05,
+        max_leaf_nodes=8,
+        max_features=0.5,
+        random_state=seed,
+    ),
 }
 
 

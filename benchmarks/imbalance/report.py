@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import significance
 from benchmarks.significance import Tested, corrected, over_families
-from benchmarks.tables import grouped, markdown, read_csv
+from benchmarks.tables import grouped, markdown, read_csv, updated, write_csv
 
 from .scores import DIRECTIONS
 
@@ -28,6 +28,13 @@ def summarise(rows):
     """Average over the folds: one row for each table, baseline and learner."""
     return [_summary(group) for group in grouped(rows, "table", "sampler", "learner")
             .values()]  # fmt: skip
+
+
+def write(rows, name):
+    """Write the means of the folds; results of other samplers and learners stay."""
+    name = f"imbalance-{name}"
+    keys = ("table", "sampler", "learner")
+    write_csv(updated(summarise(rows), name, *keys), name)
 
 
 def _summary(rows):

@@ -10,6 +10,18 @@ from sklearn.neighbors import NearestNeighbors
 
 # Minority rows for each majority row.
 SHARE = 1 / 3
+# SMOTE with ten neighbours, noise around the base row, and reflection at the bounds.
+NO_RULES = {
+    "neighbors": 10,
+    "scale": "given",
+    "noise": 0.41,
+    "centre": "base",
+    "bounds": "reflect",
+    "agreed": "none",
+    "binary": "numbers",
+    "mutual": False,
+}
+ROUNDED = NO_RULES | {"binary": "rounded"}
 
 
 class RuleSampler(BaseEstimator):
@@ -40,12 +52,14 @@ class RuleSampler(BaseEstimator):
     mutual : bool
         Whether the second parent gives binary cells only if the base row is among its
         neighbours.
+    ratio : float
+        Minority rows for each majority row, with the new rows.
     random_state : int
     """
 
     def __init__(
         self, neighbors, scale, noise, centre, bounds, agreed, binary, mutual,
-        random_state=None,
+        ratio=SHARE, random_state=None,
     ):  # fmt: skip
         self.neighbors = neighbors
         self.scale = scale
@@ -55,11 +69,12 @@ class RuleSampler(BaseEstimator):
         self.agreed = agreed
         self.binary = binary
         self.mutual = mutual
+        self.ratio = ratio
         self.random_state = random_state
 
     def fit_resample(self, X, y):
         rng = np.random.RandomState(self.random_state)
-        rows, n_new = X[y == 1], n_new_rows(y)
+        rows, n_new = X[y == 1], n_new_rows(y, self.ratio)
         is_binary = np.array([len(np.unique(column)) == 2 for column in X.T])
         near = self._neighbors(X, rows, is_binary)
         i = rng.randint(len(rows), size=n_new)
@@ -141,10 +156,10 @@ class RuleSampler(BaseEstimator):
         return np.where(gives[:, block], rows[j], rows[i])
 
 
-def n_new_rows(y):
+def n_new_rows(y, ratio):
     """Return the number of minority rows that are missing for the ratio."""
     n_rare = int(np.sum(y))
-    return max(0, round(SHARE * (len(y) - n_rare)) - n_rare)
+    return max(0, round(ratio * (len(y) - n_rare)) - n_rare)
 
 
 def blocks(flags, least):
@@ -179,12 +194,13 @@ def are_atoms(X, rows):
 class Rose(BaseEstimator):
     """ROSE for the minority class: normal noise with Silverman's width on each row."""
 
-    def __init__(self, random_state=None):
+    def __init__(self, ratio=SHARE, random_state=None):
+        self.ratio = ratio
         self.random_state = random_state
 
     def fit_resample(self, X, y):
         rng = np.random.RandomState(self.random_state)
-        rows, n_new = X[y == 1], n_new_rows(y)
+        rows, n_new = X[y == 1], n_new_rows(y, self.ratio)
         n, d = rows.shape
         width = (4 / ((d + 2) * n)) ** (1 / (d + 4))
         noise = width * rows.std(axis=0) * rng.normal(size=(n_new, d))

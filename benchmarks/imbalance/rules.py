@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 from scipy.stats import wilcoxon
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.tables import markdown, read_csv, write_csv
 from sklearn_pnl import PNLSampler
@@ -19,14 +18,14 @@ from ..baselines import Baseline, seeded
 from ..harness import evaluate
 from ..significance import Tested, corrected, holm
 from . import report
-from .learners import LEARNERS
+from .learners import LEARNERS, REGULARISED
 from .problems import load_tables
-from .rule_sampler import SHARE, Rose, RuleSampler
+from .rule_sampler import NO_RULES, SHARE, Rose, RuleSampler
 from .run import FOLDER, chosen
 from .scores import DIRECTIONS, of_model
 from .shares import at_least, with_share
 
-# All rules of the sampler, and none of them.
+# All rules of the sampler.
 ALL_RULES = {
     "neighbors": "third",
     "scale": "local spread",
@@ -36,16 +35,6 @@ ALL_RULES = {
     "agreed": "all",
     "binary": "blocks",
     "mutual": True,
-}
-NO_RULES = {
-    "neighbors": 10,
-    "scale": "given",
-    "noise": 0.41,
-    "centre": "base",
-    "bounds": "reflect",
-    "agreed": "none",
-    "binary": "numbers",
-    "mutual": False,
 }
 # The changes of each rule.
 VERSIONS = {
@@ -94,22 +83,12 @@ SAMPLERS = {
 }
 FINAL = ("none", "PNL", "PNL, value support", "no rules", "ROSE")
 
-NEIGHBORS = {
-    "5-NN": LEARNERS["5-NN"],
-    "25-NN": lambda seed: KNeighborsClassifier(25, weights="distance"),
-}
+NEIGHBORS = {"5-NN": LEARNERS["5-NN"], "25-NN": REGULARISED["25-NN"]}
 DECIDING = {
     "boosting, leaves of 5": lambda seed: HistGradientBoostingClassifier(
         min_samples_leaf=5, random_state=seed
     ),
-    "regularised boosting": lambda seed: HistGradientBoostingClassifier(
-        min_samples_leaf=5,
-        max_iter=150,
-        learning_rate=0.05,
-        max_leaf_nodes=8,
-        max_features=0.5,
-        random_state=seed,
-    ),
+    "regularised boosting": REGULARISED["regularised boosting"],
     **NEIGHBORS,
     "forest": LEARNERS["forest"],
 }
@@ -146,7 +125,7 @@ def of_model_at_prevalence(model, split, baseline):
     return of_model(model, split, replace(baseline, threshold=True))
 
 
-def run(tables, samplers, learners, seeds, n_jobs=1, known=False):
+def run(tables, samplers, learners, seeds, n_jobs=1):
     """Return rows of scores, one seed after the other."""
     rows = []
     for seed in seeds:
@@ -157,7 +136,6 @@ def run(tables, samplers, learners, seeds, n_jobs=1, known=False):
             of_model_at_prevalence,
             folder=FOLDER / "rules",
             n_jobs=n_jobs,
-            known=known,
         )
     return rows
 

@@ -13,15 +13,16 @@ from imblearn.over_sampling import SMOTE
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
-from benchmarks.tables import write_csv
 from sklearn_pnl import PNLSampler
 
 from ..baselines import Baseline, seeded
 from ..harness import evaluate
 from . import report
-from .learners import LEARNERS
+from .learners import LEARNERS, REGULARISED
 from .problems import load_tables
+from .rule_sampler import ROUNDED, Rose, RuleSampler
 from .run import FOLDER, chosen
+from .samplers import of_other_packages
 from .scores import of_model
 
 # Rare rows for each common one.
@@ -59,12 +60,30 @@ def tenth(learner):
     return learner
 
 
+def mgs(share=1 / 3):
+    """Return MGS with five neighbours, and with as many as columns, if installed."""
+    found = of_other_packages()
+    return {
+        name: Baseline(partial(_with, share, found[name].sampler))
+        for name in ("MGS 5", "MGS")
+        if name in found
+    }
+
+
+def _with(share, make, seed):
+    return make(seed).set_params(sampling_strategy=partial(at_least, share))
+
+
+MGS = mgs()
 SINGLE = {
     "none": Baseline(),
     "threshold": Baseline(threshold=True),
     **{f"PNL {name}": with_share(PNLSampler, share) for name, share in SHARES.items()},
     **{f"SMOTE {name}": with_share(SMOTE, share) for name, share in SHARES.items()},
     "PNL 1, k=10": Baseline(seeded(PNLSampler, k_neighbors=10)),
+    "ROSE 1/3": Baseline(seeded(Rose)),
+    **{f"{name} 1/3": MGS[name] for name in MGS if name == "MGS 5"},
+    "ten lines 1/3": Baseline(seeded(RuleSampler, **ROUNDED)),
 }
 BAGGED = {
     "bagging, PNL": Baseline(adapt=bagged, share=1 / 2),
@@ -74,14 +93,14 @@ BAGGED = {
 BASELINES = SINGLE | BAGGED
 
 
-def run(tables, baselines, seeds, folds, n_jobs):
+def run(tables, baselines, seeds, folds, n_jobs, learners=LEARNERS):
     """Return rows of scores, one seed after the other for all tables."""
     rows = []
     for seed in seeds:
         rows += evaluate(
             [replace(table, draws=(seed,), folds=folds) for table in tables],
             baselines,
-            LEARNERS,
+            learners,
             of_model,
             folder=FOLDER,
             n_jobs=n_jobs,
@@ -95,17 +114,21 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--folds", type=int, default=2, help="of four a seed")
     parser.add_argument("--samplers", nargs="+", help="default: all")
+    parser.add_argument("--learners", nargs="+", default=[*LEARNERS])
     parser.add_argument("--name", default="shares", help="of the CSV")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
     tables, rows = load_tables(options.tables), []
     baselines = chosen(options.samplers, BASELINES)
+    learners = chosen(options.learners, LEARNERS | REGULARISED)
     # What takes longest comes last.
     for kinds in (SINGLE, BAGGED):
         part = {name: baselines[name] for name in kinds if name in baselines}
         if part:
-            rows += run(tables, part, options.seeds, options.folds, options.n_jobs)
-    write_csv(report.summarise(rows), f"imbalance-{options.name}")
+            rows += run(
+                tables, part, options.seeds, options.folds, options.n_jobs, learners
+            )
+    report.write(rows, options.name)
     report.report(options.name, reference="none")
 
 

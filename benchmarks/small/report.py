@@ -40,7 +40,7 @@ def gains(rows, learner, n_rows, sampler, score):
         }
 
     before, after = scores("none"), scores(sampler)
-    if "" in [*before.values(), *after.values()]:
+    if not (before and after) or "" in [*before.values(), *after.values()]:
         return None
     return SCORES[score] * np.array(
         [float(after[table]) - float(before[table]) for table in before]
@@ -68,7 +68,9 @@ def table(rows, score="accuracy"):
                 {"learner": learner, "rows per class": n_rows}
                 | {"none": f"{np.mean(own):.3f}"}
                 | {
-                    name: Tested(f"{1000 * gain.mean():+.0f} ({{}})", gain)
+                    name: "–"
+                    if gain is None
+                    else Tested(f"{1000 * gain.mean():+.0f} ({{}})", gain)
                     for name, gain in found.items()
                     if name != "none"
                 }
@@ -78,9 +80,9 @@ def table(rows, score="accuracy"):
 
 def tables():
     """Return the tables as Markdown, by the names that pages mark them with."""
-    rows = read_csv("small")
     return {
-        f"small-{score.split()[-1].lower()}": markdown(table(rows, score))
+        f"{name}-{score.split()[-1].lower()}": markdown(table(read_csv(name), score))
+        for name in ("small", "small-baselines")
         for score in SCORES
     }
 

@@ -6,10 +6,13 @@
 import argparse
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
@@ -22,7 +25,10 @@ from ..baselines import Baseline, seeded
 from ..few_shot.samplers import scale_penalty
 from ..few_shot.scores import FLOOR
 from ..harness import evaluate
-from ..tables import markdown, write_csv
+from ..imbalance.learners import REGULARISED
+from ..imbalance.rule_sampler import ROUNDED, Rose, RuleSampler
+from ..imbalance.run import chosen
+from ..tables import markdown, read_csv, updated, write_csv
 from . import report
 from .problems import load_tables
 
@@ -38,6 +44,32 @@ LEARNERS = {
     ),
 }
 
+# A class with 10 rows has too few neighbours in a table with two classes.
+LEAST = 30
+
+
+class EachClass(BaseEstimator):
+    """Over-sample each class with a sampler for the class of the label 1."""
+
+    def __init__(self, sampler, factor, random_state=None):
+        self.sampler = sampler
+        self.factor = factor
+        self.random_state = random_state
+
+    def fit_resample(self, X, y):
+        rows, labels = [X], [y]
+        for label in np.unique(y):
+            is_own = y == label
+            n = is_own.sum()
+            ratio = self.factor * n / (len(y) - n)
+            sampler = clone(self.sampler).set_params(
+                ratio=ratio, random_state=self.random_state
+            )
+            new = sampler.fit_resample(X, is_own.astype(int))[0][len(X) :]
+            rows.append(new)
+            labels.append(np.full(len(new), label))
+        return np.concatenate(rows), np.concatenate(labels)
+
 
 def times(factor, y):
     """Return a ``sampling_strategy``: so many times the rows of each class."""
@@ -51,6 +83,13 @@ def enlarged(kind, factor, **params):
     return Baseline(sampler, scale_penalty(1 / factor))
 
 
+def each_class(sampler, factor):
+    """Over-sample each class, and divide C by the factor."""
+    return Baseline(
+        seeded(EachClass, sampler=sampler, factor=factor), scale_penalty(1 / factor)
+    )
+
+
 BASELINES = {
     "none": Baseline(),
     "copies x 5": enlarged(RandomOverSampler, 5),
@@ -60,6 +99,23 @@ BASELINES = {
     "PNL x 5": enlarged(PNLSampler, 5),
     "paper x 5": enlarged(PNLSampler, 5, method="paper"),
 }
+# Other samplers, and learners that need fewer new rows.
+FURTHER = {
+    "ROSE x 5": each_class(Rose(), 5),
+    **(
+        {"MGS 5 x 5": enlarged(import_module("mgs_grf").MGSGRFOverSampler, 5, K=5)}
+        if find_spec("mgs_grf")
+        else {}
+    ),
+    "ten lines x 5": each_class(RuleSampler(**ROUNDED), 5),
+}
+
+
+def learners(table):
+    """Return all learners that a table has enough rows for."""
+    left_out = () if table.rows >= LEAST else ("25-NN",)
+    every = LEARNERS | REGULARISED
+    return {name: make for name, make in every.items() if name not in left_out}
 
 
 def score(model, split, baseline):
@@ -89,10 +145,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", nargs="+", type=int, default=list(range(10)))
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
+    parser.add_argument("--baselines", action="store_true", help="further baselines")
+    parser.add_argument("--samplers", nargs="+", help="default: all")
     parser.add_argument("--known", action="store_true", help="report the cache only")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
-    found = []
+    known, found = BASELINES | (FURTHER if options.baselines else {}), []
+    samplers = chosen(options.samplers, known)
     # The loop over draws comes first, so that an unfinished run has complete draws.
     for draw in options.draws:
         found += evaluate(
@@ -101,16 +160,17 @@ def main():
                 for rows in options.rows
                 for table in load_tables(rows)
             ],
-            BASELINES,
-            LEARNERS,
+            samplers,
+            learners if options.baselines else LEARNERS,
             score,
             folder=FOLDER,
             n_jobs=options.n_jobs,
             known=options.known,
         )
-    rows = report.summarise(found)
-    write_csv(rows, "small")
-    print(markdown(report.table(rows)))
+    name = "small-baselines" if options.baselines else "small"
+    keys = ("table", "rows", "learner", "sampler")
+    write_csv(updated(report.summarise(found), name, *keys), name)
+    print(markdown(report.table(read_csv(name))))
 
 
 if __name__ == "__main__":
