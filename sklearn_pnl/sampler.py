@@ -108,10 +108,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
         share of the length of the range. The default, 0, keeps for example latitudes,
-        shares and pixels within the training range. None sets no bounds. Columns of
-        integers, dates, two values or (with ``value_support="auto"``) rounded values
-        always stay within the training range. The range is that of all classes, so a
-        new row of one class can have a value that occurs only in another class.
+        shares and pixels within the training range. None sets no bounds. Integer,
+        binary and date columns always stay within the training range. The range is that
+        of all classes, so a new row of one class can have a value that occurs only in
+        another class.
 
     equalities : "auto", constraints or None, default="auto"
         Linear equalities between columns that new rows satisfy, such as a total of its

@@ -50,6 +50,18 @@ class ColumnValues:
         least, most = observed_bounds(rows)
         return replace(self, least=least, most=most)
 
+    def with_bounds_on_steps(self):
+        """Return the columns with the widest bounds that are on their resolution."""
+        low, high = self.low.copy(), self.high.copy()
+        # Observed bounds are on the resolution.
+        wide = (self.steps > 0) & ((low < self.least) | (high > self.most))
+        c = np.flatnonzero(wide)
+        if not len(c):
+            return self
+        low[c] = self.rounded(low[c], c, np.ceil)
+        high[c] = self.rounded(high[c], c, np.floor)
+        return replace(self, low=low, high=high)
+
     @property
     def is_integer(self):
         """The mask (D,) of columns with an integer type, which hold only integers."""

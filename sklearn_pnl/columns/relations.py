@@ -287,7 +287,7 @@ def find_relations(
     order = None if table.is_large else random_order(rows)
     binary = _two_valued(rows, least, most, steps, order) & is_flat
     width = most - least
-    low, high = limits(least, most, extrapolation, steps, binary)
+    low, high = limits(least, most, extrapolation, table.steps, binary)
     names = table.feature_names
     sizes = np.where(binary, width, steps)
     dependent, equations, near = _equations_of(
@@ -393,7 +393,7 @@ def _with_resolution(relations, rows):
         lower=relations.equalities.lower / lead,
         upper=relations.equalities.upper / lead,
     )
-    columns = replace(columns, support=support)
+    columns = replace(columns, support=support).with_bounds_on_steps()
     return replace(relations, columns=columns, equalities=equalities, pivots=pivots)
 
 
@@ -425,7 +425,7 @@ def _with_discrete(relations, rows, labels, order):
 def limits(least, most, extrapolation, steps, binary):
     """Return the bounds (D,) of new values, widened by a share of the range.
 
-    Bounds of columns with steps, and of binary columns, are the observed bounds.
+    Bounds of integers, times and binary columns are the observed bounds.
     """
     room = np.inf
     with np.errstate(over="ignore", invalid="ignore"):

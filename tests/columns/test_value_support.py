@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_pnl import Lines, PNLAugmenter, PNLSampler
+from sklearn_pnl import Codes, Lines, PNLAugmenter, PNLSampler
 from sklearn_pnl.columns.repair import STEPS, round_values
 from sklearn_pnl.columns.value_support import find_value_support
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
@@ -48,6 +48,21 @@ def places(values, made):
     """Return each value as a multiple of the resolution by which it was made."""
     ends = [pd.Series(made(np.array([k]))).iloc[0] for k in (0, 1)]
     return np.array([float((v - ends[0]) / (ends[1] - ends[0])) for v in values])
+
+
+@pytest.mark.parametrize("method", [Lines(), Codes()], ids=str)
+@pytest.mark.parametrize("extrapolation", [0.1, 0.5, None])
+def test_extrapolation_widens_the_bounds_of_rounded_columns(method, extrapolation):
+    steps, first = np.array([0.01, 0.5, 1000]), np.array([0, 0.3, 0])
+    X = first + steps * random().integers(1, [5000, 40, 40], size=(200, 3))
+    augmenter = PNLAugmenter(method, extrapolation=extrapolation, equalities=None)
+    new = augmenter.fit(X).sample(2000, random_state=0)
+    beyond = np.maximum((new - X.max(axis=0)).max(0), (X.min(axis=0) - new).max(0))
+    assert (beyond > 0).all()
+    if extrapolation is not None:
+        assert (beyond <= (extrapolation + 1e-12) * np.ptp(X, axis=0)).all()
+    places = (new - first) / steps
+    assert np.abs(places - np.rint(places)).max() < 1e-6
 
 
 @pytest.mark.parametrize("name", COLUMNS)
