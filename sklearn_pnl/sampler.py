@@ -57,8 +57,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         problem, above 0 and at most 1; a ratio that asks for no new row raises an
         error. A dict gives the requested number of rows of each class, including the
         original rows; the number can exceed that of the majority class, and must not be
-        smaller than the number of rows of the class. With a dict or a string, classes
-        that already have the requested number of rows get no new rows.
+        smaller than the number of rows of the class. A callable returns a dict for
+        ``y``. With a dict or a string, classes that already have the requested number
+        of rows get no new rows.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         Method that makes new rows. "lines" is ``Lines()``, "codes" is ``Codes()`` and
