@@ -507,8 +507,22 @@ def test_checks_of_real_tables_find_violated_guarantees(column, value, broken):
     labels = np.r_[y, np.ones(12, int)]
     assert list(real_tables.broken(REAL, y, rows, labels)) == []
     rows.loc[60, column] = value
-    found = list(real_tables.broken(REAL, y, rows, labels))
-    assert any(message.startswith(broken) for message in found)
+    for setting in real_tables.SETTINGS:
+        found = list(real_tables.broken(REAL, y, rows, labels, setting))
+        assert any(message.startswith(broken) for message in found)
+
+
+def test_correlated_columns_of_encoded_rows_need_not_be_nearly_equal():
+    rng = np.random.default_rng(0)
+    before = rng.lognormal(sigma=3, size=300)
+    X = pd.DataFrame({"before": before / before.max()})
+    X["after"] = X["before"] + 1e-4 * rng.uniform(-1, 1, 300)
+    y = (np.arange(300) < 40).astype(int)
+    new = X[:40].assign(after=X["after"][:40] + 0.01)
+    given = X, y, pd.concat([X, new], ignore_index=True), np.r_[y, np.ones(40, int)]
+    assert any("near equality" in text for text in real_tables.broken(*given))
+    for setting in real_tables.ENCODED:
+        assert not list(real_tables.broken(*given, setting))
 
 
 # --- rules of the sampler on lines ----------------------------------------------------

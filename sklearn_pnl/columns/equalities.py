@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpstrf, spotrf, strtri
 from .._utils.arrays import BLOCK_CELLS, slices, some_columns, with_errstate
 from .._utils.blocks import column_bounds, observed_bounds, sample_with_bounds
 from .constraints import ALMOST, EPS, ROUNDINGS, TOL, LinearConstraints
-from .value_support import decimal_steps
+from .value_support import decimal_steps, single_precision_steps
 
 # Largest number of columns for which the search finds equalities of any kind. With more
 # columns, or with fewer rows than columns, it is limited to sums of adjacent columns.
@@ -98,6 +98,8 @@ def search_equalities(rows, bounds, shape, ranks, precision, steps, order):
             # Values can be rounded even if new values are not.
             steps, c = steps.copy(), others[steps[others] == 0]
             steps[c] = decimal_steps(full, c, precision)
+            c = c[steps[c] == 0]
+            steps[c] = single_precision_steps(full, c)
             if steps[others].any():
                 free = np.setdiff1d(columns, equations.pivots)
                 if sample is None:

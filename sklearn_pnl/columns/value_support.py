@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.arrays import slices
+from .._utils.arrays import slices, with_errstate
 
 # Largest probability that unrelated values are on every second, third, ... step.
 CHANCE = 1e-3
@@ -291,6 +291,20 @@ def decimal_steps(rows, columns, precision):
         has_values = not np.isnan(values).all()
         steps[k] = _divisors(values, precision[columns[[k]]])[0] if has_values else 0
     return steps
+
+
+@with_errstate(over="ignore", invalid="ignore")
+def single_precision_steps(rows, columns):
+    """Return the spacing (c,) of the largest values of columns in single precision.
+
+    Many files contain values that were computed in single precision, with 15 digits.
+    The spacing of columns with other values is 0.
+    """
+    values = rows[:, columns]
+    single = values.astype(np.float32)
+    is_single = (np.abs(single - values) <= 1e-14 * np.abs(values)).all(axis=0)
+    spacing = np.spacing(np.abs(single).max(axis=0, initial=0)).astype(np.float64)
+    return np.where(is_single, spacing, 0.0)
 
 
 def _divisors(rows, precision):

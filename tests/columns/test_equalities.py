@@ -17,6 +17,7 @@ from sklearn_pnl.columns.equalities import (
 )
 from sklearn_pnl.columns.relations import find_relations
 from sklearn_pnl.columns.rounding import restore
+from sklearn_pnl.columns.value_support import single_precision_steps
 from sklearn_pnl.control import find_equalities
 from sklearn_pnl.frames import TableReader, read_table
 
@@ -405,6 +406,31 @@ def test_near_equalities_of_integers_hold_as_closely_as_in_the_data(
     assert (rows["days"] % 1 == 0).all()
     # Noise and a second rounding of the same size.
     assert (missed(rows).max() < 4 * missed(X).max()).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("params", [{"order": 1}, {"method": "paper"}, {}], ids=str)
+@pytest.mark.parametrize("digits", [15, 17])
+def test_near_equalities_of_single_precision_hold_with_an_order(seed, params, digits):
+    # Statistical programs compute in single precision, and write 15 digits.
+    parts = np.random.default_rng(seed).gamma(4, size=(300, 3)).astype(np.float32)
+    X = np.column_stack([parts, parts.sum(axis=1), parts[:, :2].mean(axis=1)])
+    X = np.array([[float(f"{x:.{digits}g}") for x in row] for row in X.tolist()])
+    rows = PNLAugmenter(**params).fit(X).sample(200, seed)
+    a = np.array([[1, 1, 1, -1, 0], [0.5, 0.5, 0, 0, -1]])
+    assert (np.abs(rows @ a.T).max(axis=0) < 4 * np.abs(X @ a.T).max(axis=0)).all()
+    assert not len(find_equalities(X))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_single_precision_is_recognized(scale):
+    x = np.random.default_rng(0).normal(size=(50, 1)) * scale
+    single = x.astype(np.float32).astype(float)
+    columns = np.array([1, 0])
+    found = single_precision_steps(np.hstack([x, single]), columns)
+    expected = np.spacing(np.abs(single).max().astype(np.float32))
+    assert_array_equal(found, [expected, 0])
+    assert single_precision_steps(1e200 * x / scale, columns[1:]) == 0
 
 
 def test_equalities_of_nanoseconds_have_exact_constants():
