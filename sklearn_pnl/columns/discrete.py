@@ -178,15 +178,15 @@ def _linked_pairs(high, known, order):
         for mask, of_mask in ((high, columns), (known, known_columns))
     )
     both, one, every = h.T @ h, h.T @ p, p.T @ p
-    # Numbers of rows that have both larger values, the first, and none.
-    counts = {(0, 0): both, (0, 1): one - both, (1, 1): every - one - one.T + both}
+    # Pairs for which none of the few rows has both larger values, the first, or none.
+    rare = {(0, 0): both == 0, (0, 1): both == one, (1, 1): both == one + one.T - every}
     bits = [_bits_of_columns(high), _bits_of_columns(known)]
     bits[1] = bits[1] & ~bits[0]
     linked = np.zeros((b, b), bool)
-    for (i, j), count in counts.items():
+    for (i, j), is_rare in rare.items():
         with np.errstate(divide="ignore"):
             is_likely = sizes[j] >= (expected * n / sizes[i])[:, None]
-        first, second = (columns[k] for k in nonzero_cells((count == 0) & is_likely))
+        first, second = (columns[k] for k in nonzero_cells(is_rare & is_likely))
         # The bits of all rows check the pairs that a few rows do not rule out.
         for part in slices(len(first), 1 + 2**22 // n):
             rows = bits[i][first[part]] & bits[j][second[part]]
