@@ -297,6 +297,28 @@ def some_columns(array, columns):
     return take(array, columns, axis=1)
 
 
+def take_cells(array, rows, columns):
+    """Return the cells ``array[rows, columns]`` of a matrix of NumPy.
+
+    Indices of a flat array are read faster than pairs of indices.
+    """
+    if not array.flags.c_contiguous:
+        return array[rows, columns]
+    return array.reshape(-1).take(rows * array.shape[1] + columns)
+
+
+def assign_columns(array, columns, values):
+    """Assign values (n, c) to columns of a matrix of NumPy.
+
+    ``array[:, columns] = values`` takes four times as long.
+    """
+    if not array.flags.c_contiguous:
+        array[:, columns] = values
+        return
+    starts = array.shape[1] * np.arange(len(array))[:, None]
+    array.reshape(-1)[starts + columns] = values
+
+
 def spread(x, columns, size):
     """Return rows of length ``size`` with ``x`` in some columns and 0 elsewhere."""
     if isinstance(x, np.ndarray):

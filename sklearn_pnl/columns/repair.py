@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from .._utils.arrays import dense, nonzero_cells, slices, some_columns
+from .._utils.arrays import assign_columns, dense, nonzero_cells, slices, some_columns
 from .audit import audit_relations
 from .constraints import EPS
 from .rounding import (
@@ -335,7 +335,7 @@ def round_values(batch, context):
     x = np.clip(columns.rounded(given, c), columns.low[c], columns.high[c])
     # Writing single columns takes longer than the comparison.
     if not np.array_equal(x, given):
-        values[:, c] = x
+        assign_columns(values, c, x)
     round_in_order(values, context.relations)
     if context.absent is not None:
         # Atoms may be on no multiple of a resolution.

@@ -41,6 +41,9 @@ from .._utils.threads import one_blas_thread, search_threads
 from .._utils.warnings import warn_unconverged
 from ..frames.categories import Indicators, typical_deviation
 
+# Largest number of columns that are searched by trees.
+MOST_IN_TREES = 15
+
 
 class KLSearch:
     r"""Search for the training rows with the smallest ``KL(w, w_i)`` from a code w.
@@ -211,7 +214,9 @@ def _fitted(points):
     if is_foreign(points):
         return points
     # As "auto" chooses, except that this choice does not depend on k.
-    is_brute = issparse(points) or points.shape[1] > 15 or points.shape[0] < 12
+    is_brute = (
+        issparse(points) or points.shape[1] > MOST_IN_TREES or points.shape[0] < 12
+    )
     algorithm = "brute" if is_brute else "kd_tree"
     # `n_jobs=None` would use the workers of an active joblib backend.
     search = NearestNeighbors(algorithm=algorithm, leaf_size=40, n_jobs=1)

@@ -1,25 +1,29 @@
 """Search for near rows of tables, and restrict which rows may be mixed.
 
 ``RowSearch`` measures distances in columns divided by their local spread, with
-categories. ``columns/mixing`` restricts the neighbours to rows with the same missing
-cells, groups and deciding categories. ``default_k_neighbors`` is the
-default of ``k_neighbors``.
+categories. ``HammingSearch`` counts the different cells of binary columns.
+``columns/mixing`` restricts the neighbours to rows with the same missing cells, groups
+and deciding categories. ``default_k_neighbors`` is the default of ``k_neighbors``.
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.sparse import issparse
 
-from .._utils.arrays import dense
-from .._utils.blocks import observed_bounds
+from .._utils.arrays import dense, slices
+from .._utils.blocks import map_blocks, observed_bounds, shares_memory
+from .._utils.threads import one_blas_thread
 from ..frames.categories import typical_deviation
 from .k_neighbors import default_k_neighbors
-from .neighbors import EuclideanSearch
+from .neighbors import MOST_IN_TREES, EuclideanSearch
 
 # Columns up to which their local spread is computed, and levels are kept apart. Both
 # need dense rows, and were measured on tables with fewer columns.
 MOST_COLUMNS = 500
+# Distances of a block of rows in :class:`HammingSearch`.
+_DISTANCES = 2**20
 
 
 class RowSearch:
@@ -38,7 +42,8 @@ class RowSearch:
         Category codes. A category that differs counts as much as the typical deviation
         of a numeric column.
     binary : ndarray of bool of shape (D,) or None
-        Binary columns, which count as much as categories.
+        Binary columns, which count as much as categories. If all columns that vary are
+        binary, the distance is the number of different cells.
     """
 
     def __init__(self, rows, labels=None, binary=None):
@@ -50,7 +55,18 @@ class RowSearch:
         self._binary = np.zeros(rows.shape[1], bool) if binary is None else binary
 
     @cached_property
+    def _is_binary(self):
+        """Whether all columns that vary are binary, and too many for a tree."""
+        cells = self._cells
+        if issparse(cells) or self.labels is not None or not self._binary.any():
+            return False
+        others = cells[:, ~self._binary]
+        return cells.shape[1] > MOST_IN_TREES and not (others != others[0]).any()
+
+    @cached_property
     def _points(self):
+        if self._is_binary:
+            return (self._cells > self._cells.min(axis=0)).astype(np.float32)
         if not issparse(self._cells):
             return self._cells * self._factors
         points = self._cells.copy()
@@ -59,6 +75,8 @@ class RowSearch:
 
     @cached_property
     def _search(self):
+        if self._is_binary:
+            return HammingSearch(self._points)
         return EuclideanSearch(self._points, self.labels, self._deviation)
 
     @cached_property
@@ -94,6 +112,65 @@ class RowSearch:
     def nearest(self, rows, k, among=None, n_jobs=None):
         """Return the indices of the k training rows nearest to each given row."""
         return self._search.nearest(self._points[rows], k, among, rows, n_jobs)
+
+
+class HammingSearch:
+    """Search for the rows of zeros and ones with the fewest different cells.
+
+    Sums of zeros and ones are exact in single precision, in any order. Products of
+    matrices are therefore the same for every number of threads.
+
+    Many rows can be equally far. Each query then prefers other points, because the
+    neighbours of all queries would otherwise be the same few points.
+
+    Parameters
+    ----------
+    points : ndarray of float32 of shape (m, D)
+    """
+
+    def __init__(self, points):
+        d, rng = points.shape[1], np.random.RandomState(0)
+        # A random number of each query is a sum of small integers, which is exact.
+        factors = rng.randint(max(2, min(2**8, 2**24 // d)), size=d)
+        self._points, self._factors = points, factors.astype(np.float32)
+
+    @one_blas_thread()
+    def nearest(self, queries, k, among=None, like=None, n_jobs=None):
+        """Find the indices (n, k) of the nearest points; see :class:`EuclideanSearch`.
+
+        There are no categories, so ``like`` has no effect.
+        """
+        points = self._points if among is None else self._points[among]
+        find = partial(
+            _nearest_bits,
+            points=points,
+            sizes=points.sum(axis=1),
+            factors=self._factors,
+            k=k,
+        )
+        step = 1 + _DISTANCES // len(points)
+        if shares_memory():
+            task = "search for neighbours"
+            near = map_blocks(find, queries, step=step, task=task, n_jobs=n_jobs)[0]
+        else:
+            parts = [find(queries[part])[0] for part in slices(len(queries), step)]
+            near = np.concatenate(parts)
+        return near if among is None else among[near]
+
+
+def _nearest_bits(queries, points, sizes, factors, k):
+    """Return the indices (n, k) of the nearest points, in ascending order."""
+    m = len(points)
+    # The number of ones of a query does not change the order of its distances.
+    away = sizes - 2 * (queries @ points.T)
+    # Distances are integers, so that parts of 1 only decide between equal distances.
+    parts = np.random.RandomState(0).permutation(m).astype(np.float32) / (2 * m)
+    rotated = sliding_window_view(np.concatenate([parts, parts]), m)
+    away += rotated[(queries @ factors).astype(np.intp) % m]
+    near = np.sort(np.argpartition(away, k - 1, axis=1)[:, :k], axis=1)
+    away = np.floor(np.take_along_axis(away, near, axis=1))
+    order = np.argsort(away, axis=1, kind="stable")
+    return (np.take_along_axis(near, order, axis=1),)
 
 
 def _local_spread(points):

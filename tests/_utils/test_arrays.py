@@ -1,4 +1,4 @@
-"""Arrays that are moved to devices."""
+"""Arrays that are moved to devices, and cells of matrices."""
 
 import pickle
 
@@ -31,3 +31,15 @@ def test_copies_on_devices_are_not_pickled():
     assert len(pickle.dumps(movable)) == size
     loaded = pickle.loads(pickle.dumps(movable))
     np.testing.assert_array_equal(loaded.on_device_of(np.ones(1)), np.arange(3.0))
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_cells_and_columns_equal_those_of_plain_indices(layout):
+    rng = np.random.default_rng(0)
+    x = layout(rng.normal(size=(7, 5)))
+    rows, columns = rng.integers(7, size=(4, 3)), np.array([4, 0, 2])
+    np.testing.assert_array_equal(arrays.take_cells(x, rows, columns), x[rows, columns])
+    expected, new = x.copy(), rng.normal(size=(7, 3))
+    expected[:, columns] = new
+    arrays.assign_columns(x, columns, new)
+    np.testing.assert_array_equal(x, expected)
