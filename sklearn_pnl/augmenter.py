@@ -209,8 +209,9 @@ class PNLAugmenter(Augmentation):
         example 0) are copied from a parent. If a numeric column has disjoint ranges for
         the categories of another column, new rows satisfy the threshold: for example,
         "adult" requires an age of 18 or more. Here, binary columns count as categories.
-        None, the default of the samplers, rounds only according to the dtypes, and
-        dates to their time unit.
+        None rounds only according to the dtypes, and dates to their time unit. Atoms
+        are not preserved in sparse rows. Sparse rows with more than 2 ** 24 cells
+        (without empty columns) are treated as with None.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a

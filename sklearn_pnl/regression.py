@@ -80,7 +80,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         selects the columns of a data frame that are neither numeric nor times. See
         :class:`PNLSampler`.
 
-    value_support : "auto" or None, default=None
+    value_support : "auto" or None, default="auto"
         Whether new values keep the rounding and the frequent values of a column. "auto"
         rounds to integers or to up to four decimals if all training values are rounded
         in this way. It also preserves a coarser resolution, which is the step between
@@ -88,8 +88,9 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         example 0) are copied from a parent. If a numeric column has disjoint ranges for
         the categories of another column, new rows satisfy the threshold: for example,
         "adult" requires an age of 18 or more. Here, binary columns count as categories.
-        The default, None, rounds only according to the dtypes, and dates to their time
-        unit.
+        None rounds only according to the dtypes, and dates to their time unit. Atoms
+        are not preserved in sparse rows. Sparse rows with more than 2 ** 24 cells
+        (without empty columns) are treated as with None.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
@@ -205,7 +206,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         order: OrderLike = None,
         k_neighbors: int | Literal["auto"] = "auto",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
-        value_support: Literal["auto"] | None = None,
+        value_support: Literal["auto"] | None = "auto",
         extrapolation: float | None = 0.0,
         equalities: EqualitiesLike = "auto",
         constraints: Constraint | Sequence | None = None,

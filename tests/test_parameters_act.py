@@ -136,7 +136,7 @@ COMMON = {
     "equalities": [None, SUM],
     "n_jobs": [2],
 }
-ASKED = {"constraints": [LEAST], "random_state": [1], "value_support": ["auto"]}
+ASKED = {"constraints": [LEAST], "random_state": [1]}
 SAMPLER = {
     **COMMON,
     **ASKED,

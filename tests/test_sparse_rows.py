@@ -52,7 +52,6 @@ SETTINGS = {
     "no limits": {"extrapolation": None},
     "more noise": {"method": Lines(noise=1)},
     "no noise": {"method": Lines(noise=0)},
-    "value support": {"value_support": "auto"},
 }
 
 
@@ -63,7 +62,26 @@ def test_sparse_and_dense_rows_give_the_same_new_rows(make, name):
     assert_array_equal(drawn(make(X), **params).toarray(), drawn(X, **params))
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if "support" not in name])
+@pytest.mark.parametrize("make", FORMS)
+def test_sparse_rows_are_rounded_and_have_no_atoms(make):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.gamma(2.0, size=(120, 8)) * (rng.random((120, 8)) < 0.9), 2)
+    X[:, 1] = X[:, 0].round()
+    dense = PNLAugmenter().fit(X)
+    assert set(dense.value_support_.atoms) > {2}
+    augmenter = PNLAugmenter().fit(make(X))
+    support = augmenter.value_support_
+    assert support.atoms == {}
+    assert_array_equal(support.steps, dense.value_support_.steps)
+    new = augmenter.sample(300, random_state=0).toarray()
+    np.testing.assert_allclose(new, new.round(2), rtol=0, atol=1e-12)
+    assert_array_equal(new[:, 1], new[:, 1].round())
+    # Without atoms, the cells of both settings are the same before rounding.
+    fewer = PNLAugmenter(value_support=None).fit(X).sample(300, random_state=0)
+    assert (fewer != 0).mean() == pytest.approx((new != 0).mean(), abs=0.02)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("make", [sp.csr_matrix, untidy])
 def test_large_sparse_and_dense_rows_agree_without_relations(make, name, monkeypatch):
     X, params = signed_cells(), {"equalities": None} | SETTINGS[name]

@@ -44,14 +44,15 @@ class RuleSampler(BaseEstimator):
     agreed : {"none", "atoms", "all"}
         Cells in which both parents agree and that receive no noise. Atoms are values
         that many rows share.
-    binary : {"numbers", "rounded", "coin", "each", "linked", "blocks"}
+    binary : {"numbers", "rounded", "coin", "each", "linked", "blocks", "neighbours"}
         How binary columns are made: like other columns; like other columns and rounded
-        to the nearer of the two values; at random with the mean of the
-        neighbourhood; copied one by one; copied together if a combination is in no row,
-        although chance would give five rows; copied together if one is in no row.
+        to the nearer of the two values; at random with the mean of the neighbourhood;
+        copied one by one from a parent; copied together from a parent if a combination
+        is in no row, although chance would give five rows; copied together from a
+        parent if one is in no row; as "linked", but from a random row among the base
+        row and its neighbours.
     mutual : bool
-        Whether the second parent gives binary cells only if the base row is among its
-        neighbours.
+        Whether a row gives binary cells only if the base row is among its neighbours.
     ratio : float
         Minority rows for each majority row, with the new rows.
     random_state : int
@@ -148,12 +149,19 @@ class RuleSampler(BaseEstimator):
             around = rows[np.column_stack([np.arange(len(rows)), near])].mean(axis=1)
             chance = (around - low) / (high - low)
             return np.where(rng.uniform(size=chance[i].shape) < chance[i], high, low)
-        least = {"blocks": 0, "linked": 5, "each": np.inf}[self.binary]
+        least = {"blocks": 0, "each": np.inf}.get(self.binary, 5)
         block = blocks(flags == high, least)
-        gives = rng.uniform(size=(len(i), block.max() + 1)) < t
+        size = len(i), block.max() + 1
+        if self.binary == "neighbours":
+            around = np.column_stack([np.arange(len(rows)), near])[i]
+            place = rng.randint(around.shape[1], size=size)
+            givers = np.take_along_axis(around, place, axis=1)
+        else:
+            givers = np.where(rng.uniform(size=size) < t, j[:, None], i[:, None])
         if self.mutual:
-            gives &= (near[j] == i[:, None]).any(axis=1)[:, None]
-        return np.where(gives[:, block], rows[j], rows[i])
+            is_near = (near[givers] == i[:, None, None]).any(axis=2)
+            givers = np.where(is_near, givers, i[:, None])
+        return rows[givers[:, block], np.arange(rows.shape[1])]
 
 
 def n_new_rows(y, ratio):

@@ -2,7 +2,7 @@
 
 All relations are found once, in the rows of all classes:
 
-- ``find_blocks`` finds which binary columns are copied together from one parent.
+- ``find_blocks`` finds which binary columns are copied together from one row.
 - ``find_implied_values`` finds values of numeric columns that a category or a binary
   column implies, so that they are copied together from one parent.
 - ``find_levels`` finds which categories and binary columns decide a numeric column, so

@@ -39,9 +39,9 @@ class MixableRows:
         Columns that are not binary and in no equality, whose cells may change one by
         one; None for all columns.
     binary : ndarray of bool of shape (D,) or None
-        Binary columns, which are copied from a parent.
+        Binary columns, which are copied from a training row.
     blocks : ndarray of int of shape (n_binary,)
-        Block of each binary column. A block is copied from one parent; block 0 is
+        Block of each binary column. A block is copied from one row; block 0 is
         copied from the donor, together with the categories.
     names, numbers : sequence or None
         Names of the columns and numbers of the rows, for messages.

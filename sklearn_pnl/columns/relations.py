@@ -34,7 +34,7 @@ from .discrete import (
     move_to_donor,
 )
 from .equalities import echelon_of, search_equalities
-from .value_support import find_resolution, find_value_support
+from .value_support import find_atoms, find_resolution, find_value_support
 
 # Largest number of columns of a table in which inequalities are found.
 MOST_ORDERED = 500
@@ -58,7 +58,7 @@ class ColumnRelations:
     distances : ndarray of shape (m,)
         Least difference of the columns of each order.
     blocks : ndarray of int of shape (n_binary,)
-        Block of each binary column. New rows copy a block from one parent. The donor
+        Block of each binary column. New rows copy a block from one row. The donor
         gives block 0, together with the categories.
     in_equality : ndarray of bool of shape (D,)
         Columns that are not binary and are in an equality, exact or near.
@@ -274,18 +274,21 @@ def find_relations(
     steps, support = table.steps, None
     if table.is_large:
         rows = csr_array(table.sparse_rows, dtype=np.float64)
-        value_support, with_inequalities = None, False
+        with_inequalities = False
         equalities = None if isinstance(equalities, str) else equalities
     else:
         rows = table.numbers()
     is_flat = len(table.shape) == 1
-    if value_support is not None and is_flat:
+    if value_support is not None and is_flat and not table.is_large:
         support = find_value_support(rows, table)
         steps = support.steps
     least, most = observed_bounds(rows)
     check_ranges(least, most, table.column_names)
     order = None if table.is_large else random_order(rows)
     binary = _two_valued(rows, least, most, steps, order) & is_flat
+    # Copies of atoms would make sparse rows dense.
+    if support is not None and table.sparse_rows is None:
+        support = replace(support, atoms=find_atoms(rows, np.flatnonzero(~binary)))
     width = most - least
     low, high = limits(least, most, extrapolation, table.steps, binary)
     names = table.feature_names
@@ -366,7 +369,8 @@ def _with_resolution(relations, rows):
     support, steps = columns.support, columns.steps
     sizes = np.where(columns.binary, columns.ranges, steps)
     if support is not None:
-        support = find_resolution(support, rows, relations.copies_atoms)
+        numeric = np.flatnonzero(~columns.binary)
+        support = find_resolution(support, rows, numeric, relations.copies_atoms)
         sizes = np.where(columns.binary, sizes, steps * support.widths)
     a, pivots = relations.equalities.coefficients, relations.pivots.copy()
     stepped, moves = (steps > 0) & ~columns.binary, np.abs(a) * sizes

@@ -7,7 +7,7 @@ A method samples a :class:`Batch` of rows. Each of :data:`STEPS` takes the batch
 2. ``shorten_noise`` shortens the noise of a row until its columns in relations satisfy
    their bounds and inequalities.
 3. ``add_noise`` adds the noise, and reflects values at the bounds of their columns.
-4. ``copy_flags`` copies binary columns from a parent.
+4. ``copy_flags`` copies binary columns from neighbouring rows.
 5. ``round_values`` rounds values to the resolution of their columns.
 6. ``restore_equalities`` computes the columns that depend on changed columns.
 7. ``reset_rows`` replaces rows that still violate a relation by their base rows.
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
 
 from .._utils.arrays import assign_columns, dense, nonzero_cells, slices, some_columns
 from .audit import audit_relations
@@ -60,9 +60,9 @@ class Batch(NamedTuple):
         Training rows that give the categories, and the cells that are not mixed.
     noise : ndarray or sparse matrix of shape (b, D) or None
         Noise that is not yet added to the values.
-    from_second : ndarray of bool of shape (b, n_blocks) or None
-        Whether the second parent gives the block of binary columns. None copies all
-        blocks from the donor.
+    givers : ndarray of int of shape (b, n_blocks) or None
+        Training rows that give the blocks of binary columns. None copies all blocks
+        from the donor.
     indices : ndarray of int of shape (b,) or None
         Positions of the rows among all requested rows.
     exact : ndarray of shape (b, D) or None
@@ -79,7 +79,7 @@ class Batch(NamedTuple):
     weights: Any
     donors: Any
     noise: Any = None
-    from_second: Any = None
+    givers: Any = None
     indices: Any = None
     exact: Any = None
     codes: Any = None
@@ -170,38 +170,35 @@ def copy_cells(batch, context):
 
 
 def copy_flags(batch, context):
-    """Copy each block of binary columns from one parent."""
-    columns = context.relations.columns
-    binary = np.flatnonzero(columns.binary)
+    """Copy each block of binary columns from one training row."""
+    binary = np.flatnonzero(context.relations.columns.binary)
     if not len(binary):
         return batch
-    if issparse(batch.values):
-        values = _with_sparse_flags(batch, context)
-        return batch._replace(values=values, from_second=None)
-    if batch.from_second is None:
-        batch.values[:, binary] = context.rows[np.ix_(batch.donors, binary)]
-        return batch
-    flags, others = (
-        some_columns(context.rows[parents], binary) for parents in batch.parents.T[:2]
-    )
-    np.copyto(flags, others, where=batch.from_second[:, context.blocks])
-    batch.values[:, binary] = flags
-    return batch._replace(from_second=None)
+    givers, blocks, values = batch.givers, context.blocks, batch.values
+    if givers is None:
+        givers, blocks = batch.donors[:, None], np.zeros(len(binary), int)
+    if issparse(values):
+        values = _with_sparse_flags(values, context, givers, blocks)
+    else:
+        assign_columns(values, binary, context.rows[givers[:, blocks], binary])
+    return batch._replace(values=values, givers=None)
 
 
-def _with_sparse_flags(batch, context):
-    """Return sparse values with the binary columns of the parents."""
-    columns = context.relations.columns
-    block_of = np.zeros(batch.values.shape[1], int)
-    block_of[columns.binary] = context.blocks
-    values = batch.values.copy()
-    values.data[columns.binary[values.indices]] = 0
-    for parent, gives in ((0, ~batch.from_second), (1, batch.from_second)):
-        flags = context.rows[batch.parents[:, parent]]
-        row = np.repeat(np.arange(len(gives)), np.diff(flags.indptr))
-        is_given = columns.binary[flags.indices] & gives[row, block_of[flags.indices]]
-        flags.data = np.where(is_given, flags.data, 0)
-        values = values + flags
+def _with_sparse_flags(values, context, givers, blocks):
+    """Return sparse values (b, D) with the binary columns of the givers."""
+    binary, values = context.relations.columns.binary, values.copy()
+    block_of = np.zeros(values.shape[1], int)
+    block_of[binary] = blocks
+    values.data[binary[values.indices]] = 0
+    # A row has few givers, each of several blocks.
+    m, b = context.rows.shape[0], len(givers)
+    row, giver = np.divmod(np.unique(givers + m * np.arange(b)[:, None]), m)
+    flags = context.rows[giver]
+    pair, column = np.repeat(np.arange(len(row)), np.diff(flags.indptr)), flags.indices
+    is_given = givers[row[pair], block_of[column]] == giver[pair]
+    cells = np.flatnonzero(is_given & binary[column])
+    places = row[pair[cells]], column[cells]
+    values = (values + coo_array((flags.data[cells], places), values.shape)).tocsr()
     values.eliminate_zeros()
     values.sort_indices()
     return values

@@ -17,6 +17,10 @@ _UNITS = {
     "second": np.timedelta64(1, "s"),
 }
 _CALENDAR_UNITS = {"year": np.timedelta64(12, "M"), "month": np.timedelta64(1, "M")}
+# Number of rows that rule out atoms of most columns before all rows are used.
+FEW_ROWS = 1024
+# Number of decimals of the finest step.
+_MOST_DECIMALS = 4
 # All months have this number of days.
 _DAYS_OF_MONTH = 28
 
@@ -154,7 +158,7 @@ def _in_words(value):
 
 
 def find_value_support(numbers, table):
-    """Search the columns of a table for steps and atoms.
+    """Search the columns of a table for steps.
 
     Parameters
     ----------
@@ -170,21 +174,13 @@ def find_value_support(numbers, table):
     steps = table.steps.astype(np.float64)
     c = np.flatnonzero(steps == 0)
     steps[c] = decimal_steps(numbers, c, table.precision)
-    atoms = {}
-    for part in slices(numbers.shape[1], 256):
-        # NaN is sorted last, and equals no other value.
-        ordered = np.sort(numbers[:, part].astype(np.float64), axis=0)
-        for j in np.flatnonzero((ordered[4:] == ordered[:-4]).any(axis=0)):
-            shared = _atoms_of(ordered[~np.isnan(ordered[:, j]), j])
-            if len(shared):
-                atoms[part.start + j] = shared
     scales = {j: table.time_scale(j) for j in np.flatnonzero(table.times).tolist()}
     for j in np.flatnonzero(table.starts).tolist():
         scales[j] = int(table.starts[j]), 1
-    return ValueSupport(table.feature_names, steps, atoms, scales=scales)
+    return ValueSupport(table.feature_names, steps, scales=scales)
 
 
-def find_resolution(support, numbers, has_atoms):
+def find_resolution(support, numbers, columns, has_atoms):
     """Search columns with steps for a resolution that is coarser than the steps.
 
     Parameters
@@ -192,6 +188,8 @@ def find_resolution(support, numbers, has_atoms):
     support : ValueSupport
     numbers : ndarray of shape (n, D)
         Numeric values of the training rows; NaN if a cell is missing.
+    columns : ndarray of int of shape (c,)
+        Columns that are searched.
     has_atoms : ndarray of bool of shape (D,)
         Columns whose atoms new rows copy, so that atoms need no resolution.
 
@@ -201,17 +199,12 @@ def find_resolution(support, numbers, has_atoms):
     """
     widths, origins = np.ones(len(support.steps)), np.zeros(len(support.steps))
     calendars = {}
-    places = np.random.default_rng(0).integers(len(numbers), size=64)
-    for j in np.flatnonzero(support.steps > 0):
+    for j in _may_be_coarse(support, numbers, columns[support.steps[columns] > 0]):
         atoms = support.atoms.get(j, ()) if has_atoms[j] else ()
-        # The resolution of a sample rules out a coarser one in most columns.
-        for rows in (places, slice(None)):
-            values = numbers[rows, j]
-            values = np.unique(values[~(np.isnan(values) | np.isin(values, atoms))])
-            width, first = _width_of(values, support.steps[j])
-            calendar = _calendar_of(values, *support.scales.get(j, (None, None)))
-            if width == 1 and calendar is None:
-                break
+        values = np.unique(numbers[:, j])
+        values = values[~(np.isnan(values) | np.isin(values, atoms))]
+        width, first = _width_of(values, support.steps[j])
+        calendar = _calendar_of(values, *support.scales.get(j, (None, None)))
         if not _is_chance(width, len(values)):
             widths[j], origins[j] = width, first
         if calendar is None or _is_chance(calendar[0] * _DAYS_OF_MONTH, len(values)):
@@ -220,6 +213,18 @@ def find_resolution(support, numbers, has_atoms):
         if len(calendar[1]) <= n_multiples:
             calendars[j], widths[j], origins[j] = calendar, 1.0, 0.0
     return replace(support, widths=widths, origins=origins, calendars=calendars)
+
+
+def _may_be_coarse(support, numbers, columns):
+    """Return the columns whose resolution a few rows do not rule out."""
+    places = np.random.default_rng(0).integers(len(numbers), size=64)
+    few = numbers[np.ix_(places, columns)]
+    with np.errstate(over="ignore"):
+        steps = (few - np.fmin.reduce(few, axis=0)) / support.steps[columns]
+    steps = np.rint(np.clip(np.nan_to_num(steps), 0, 2.0**53)).astype(np.int64)
+    may_be = np.gcd.reduce(steps, axis=0) != 1
+    special = [*support.atoms, *support.scales]
+    return columns[may_be | np.isin(columns, special)].tolist()
 
 
 def _is_chance(width, n_values):
@@ -313,25 +318,72 @@ def _divisors(rows, precision):
     room = 2 * precision * np.abs(rows)
     # Steps as fine as the rounding of the type are not evidence of a resolution.
     finest = 8 * np.fmax.reduce(room, axis=0, initial=0.0)
-    for decimals in range(5):
-        step = 10.0**-decimals
-        with np.errstate(over="ignore", invalid="ignore"):
-            off = (np.abs(rows - np.round(rows, decimals)) > room).any(axis=0)
-        steps[(steps == 0) & ~off & (step >= finest)] = step
-        if steps.all():
+    # Most columns are not on the finest step, and then on no other step.
+    is_rounded = _are_multiples(rows, _MOST_DECIMALS, room)
+    for decimals in range(1 + _MOST_DECIMALS):
+        unknown = is_rounded & (steps == 0)
+        if not unknown.any():
             break
+        step = 10.0**-decimals
+        are_multiples = _are_multiples(rows, decimals, room)
+        steps[unknown & are_multiples & (step >= finest)] = step
     return steps
 
 
-def _atoms_of(values):
-    """Find up to three values that many more rows share than other values, 0 first.
+def _are_multiples(rows, decimals, room):
+    """Return the mask of columns (D,) whose known values have so many decimals."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ~(np.abs(rows - np.round(rows, decimals)) > room).any(axis=0)
+
+
+def find_atoms(numbers, columns):
+    """Find the atoms of columns: up to three values that many more rows share.
 
     An atom has at least 3% of the values, five rows, and four times the rows of the
     fourth most frequent value. A column with fewer than five values has no atom.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, D)
+        Numeric values; NaN if a cell is missing.
+    columns : ndarray of int of shape (c,)
+        Columns that are searched.
+
+    Returns
+    -------
+    atoms : dict of int to ndarray
+        Atoms of each column, 0 first. Columns without atoms are left out.
     """
+    n, atoms, few = len(numbers), {}, numbers
+    if n > 2 * FEW_ROWS:
+        few = numbers[np.random.default_rng(0).integers(n, size=FEW_ROWS)]
+    for part in slices(len(columns), 256):
+        # NaN is sorted last, and equals no other value.
+        ordered = np.sort(few[:, columns[part]].astype(np.float64), axis=0)
+        lacks = np.isnan(ordered[len(few) // 2])
+        is_shared = (ordered[4:] == ordered[:-4]).any(axis=0)
+        for j in np.flatnonzero(is_shared | lacks).tolist():
+            column, x = int(columns[part][j]), ordered[:, j]
+            if few is not numbers:
+                # A few rows with values rule out most columns.
+                if not (lacks[j] or len(_frequent(x, 0.01, 1.25))):
+                    continue
+                x = numbers[:, column].astype(np.float64)
+            found = _frequent(x, 0.03, 4)
+            if len(found):
+                atoms[column] = found
+    return atoms
+
+
+def _frequent(values, share, factor):
+    """Return up to three values that a share of all values has, 0 first.
+
+    Each of them is also ``factor`` times as frequent as the fourth most frequent value.
+    """
+    values = values[~np.isnan(values)]
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) < 5:
         return distinct[:0]
-    least = max(5, 0.03 * len(values), 4 * np.sort(counts)[-4])
-    shared = distinct[counts >= least]
-    return shared[np.argsort(shared != 0, kind="stable")]
+    fourth = np.sort(counts)[-4]
+    found = distinct[counts >= max(5, share * len(values), factor * fourth)]
+    return found[np.argsort(found != 0, kind="stable")]

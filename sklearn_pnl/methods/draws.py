@@ -231,7 +231,7 @@ class MixupDraws(Draws):
                 # Without noise, zeros that both parents share stay 0.
                 differs = cast(difference != 0, mixed.dtype)
                 mixed += differs * combined(weights, codes)
-            return NewCodes(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
+            return NewCodes(mixed, parents, np.hstack([1 - t, t]), pair.is_mutual)
 
         return between
 

@@ -46,8 +46,10 @@ class Lines(BaseEstimator):
     neighbours and the row. The covariance of the noise is ``noise ** 2`` times the mean
     outer product of these differences. The noise thus has the size and the shape of the
     data in the neighbourhood. A cell in which both parents agree has no noise if its
-    column is in no equality, so that frequent values stay frequent. Rows with more than
-    one axis are flattened.
+    column is in no equality, so that frequent values stay frequent. Binary columns are
+    copied from a random row among the row and its neighbours; columns with a
+    combination of values that is in no row are copied from the same row. Rows with more
+    than one axis are flattened.
 
     Affine combinations of training rows satisfy all linear equalities of the training
     rows. However, bounds, rounding, binary columns and cells without noise change
@@ -187,12 +189,12 @@ class LineSource(Source):
         coins = RandomState(seed) if request.mutual else None
         for block in slices(request.n_samples, size):
             drawn = parents[block]
-            donors, from_second = choose_donors(drawn, self.mixable, coins)
+            donors, givers = choose_donors(drawn, self.mixable, coins)
             values, noise = self.mix(drawn, donors, rng)
             pairs = np.column_stack([drawn.base_rows, drawn.second])
             t = drawn.position[:, None]
             weights, indices = np.hstack([1 - t, t]), np.arange(block.start, block.stop)
-            yield Batch(values, pairs, weights, donors, noise, from_second, indices)
+            yield Batch(values, pairs, weights, donors, noise, givers, indices)
 
     def mix(self, parents, donors, rng):
         """Return mixed rows (n, D) and their noise (n, D), which can be None."""

@@ -23,10 +23,10 @@ class Parents:
         The distinct base rows and their neighbours, which shape the noise.
     source : ndarray of int of shape (n,)
         The row of ``neighbors`` that belongs to each new row.
-    mutual : ndarray of bool of shape (n,) or None
-        Whether the base row is among the neighbours of the second parent. Only then the
-        second parent may give the cells that are not mixed, which preserves the
-        frequencies of rare values.
+    mutual : ndarray of bool of shape (n_sources, 1 + k) or None
+        Whether each of ``neighbors`` has the base row among its own neighbours. Only
+        such rows may give the cells that are not mixed, which preserves the frequencies
+        of rare values.
     """
 
     base_rows: np.ndarray
@@ -37,9 +37,26 @@ class Parents:
     mutual: np.ndarray | None = None
 
     def __getitem__(self, rows):
-        mutual = None if self.mutual is None else self.mutual[rows]
         drawn = self.base_rows[rows], self.second[rows], self.position[rows]
-        return Parents(*drawn, self.neighbors, self.source[rows], mutual)
+        return Parents(*drawn, self.neighbors, self.source[rows], self.mutual)
+
+    @property
+    def is_mutual(self):
+        """Whether each second parent (n,) has the base row as a neighbour, or None."""
+        if self.mutual is None:
+            return None
+        is_second = self.neighbors[self.source] == self.second[:, None]
+        return (is_second & self.mutual[self.source]).any(axis=1)
+
+    def givers(self, alike):
+        """Return the rows (n, 1 + k) that may give cells; the base row for the others.
+
+        A giver is a mutual neighbour with the number of the base row in ``alike``.
+        """
+        near, own, may_give = self.neighbors, self.neighbors[:, :1], self.mutual
+        if alike is not None:
+            may_give = may_give & (alike[near] == alike[own])
+        return np.where(may_give, near, own)[self.source]
 
 
 def choose_parents(search, request, rng, n_candidates=None):
@@ -74,16 +91,17 @@ def choose_parents(search, request, rng, n_candidates=None):
     position = rng.uniform(size=n)
     if request.base_rows is not None:
         position /= 2
-    is_mutual = near.are_mutual(base_rows, second) if request.mutual else None
-    return Parents(base_rows, second, position, neighbors, source, is_mutual)
+    mutual = near.are_mutual(neighbors) if request.mutual else None
+    return Parents(base_rows, second, position, neighbors, source, mutual)
 
 
 def choose_donors(parents, mixable, coins):
-    """Choose the parent of each new row that gives the cells that are not mixed.
+    """Choose the training rows that give the cells that are not mixed.
 
-    The donor gives the categories, the missing cells and the atoms. Each block of
-    binary columns is copied from one parent as well. The second parent is chosen with
-    the probability of its weight, if it is alike and a mutual neighbour.
+    The donor gives the categories, the missing cells, the atoms and block 0 of the
+    binary columns. The donor is the second parent with the probability of its weight,
+    if the second parent is alike and a mutual neighbour. A random row among the base
+    row and such neighbours gives each other block of binary columns.
 
     Parameters
     ----------
@@ -94,17 +112,25 @@ def choose_donors(parents, mixable, coins):
     Returns
     -------
     donors : ndarray of int of shape (n,)
-    from_second : ndarray of bool of shape (n, n_blocks) or None
-        Whether the second parent gives each block of binary columns.
+    givers : ndarray of int of shape (n, n_blocks) or None
+        The training row that gives each block of binary columns.
     """
-    i, j = parents.base_rows, parents.second
+    i, j, alike = parents.base_rows, parents.second, mixable.alike
     if parents.mutual is None:
         return i, None
+    # One draw, so that the size of a batch does not change new rows.
     coin = coins.uniform(size=(len(i), 1 + max(mixable.blocks, default=0)))
-    gives = (coin < parents.position[:, None]) & parents.mutual[:, None]
-    if mixable.alike is not None:
-        gives[mixable.alike[i] != mixable.alike[j]] = False
-    return np.where(gives[:, 0], j, i), gives
+    gives = (coin[:, 0] < parents.position) & parents.is_mutual
+    if alike is not None:
+        gives &= alike[i] == alike[j]
+    donors = np.where(gives, j, i)
+    if not len(mixable.blocks):
+        return donors, None
+    near = parents.givers(alike)
+    coin *= near.shape[1]
+    givers = np.take_along_axis(near, coin.astype(np.intp), axis=1)
+    givers[:, 0] = donors
+    return donors, givers
 
 
 class _Neighbors:
@@ -183,14 +209,19 @@ class _Neighbors:
             near[i] = members[(members.searchsorted(rows[i]) + ahead) % len(members)]
         return near
 
-    def are_mutual(self, base_rows, second):
-        """Return the mask (n,) of base rows that are near their second parents.
+    def are_mutual(self, neighbors):
+        """Return the mask (s, 1 + k) of neighbours that have the row as a neighbour.
 
-        Rows outside a sample of candidates count as neighbours.
+        ``neighbors`` are rows with their neighbours. Rows outside a sample of
+        candidates count as neighbours.
         """
-        neighbors, source = self.of(second)
-        near = (neighbors[source, 1:] == base_rows[:, None]).any(axis=1)
-        near |= base_rows == second
+        own = neighbors[:, 0]
+        mutual = neighbors == own[:, None]
         if self.among is not None:
-            near |= ~np.isin(base_rows, self.among)
-        return near
+            mutual |= ~np.isin(own, self.among)[:, None]
+        others, place = self.of(neighbors.ravel())
+        place = place.reshape(neighbors.shape)
+        for k in range(1, neighbors.shape[1]):
+            near = others[place[:, k], 1:]
+            mutual[:, k] |= (near == own[:, None]).any(axis=1)
+        return mutual

@@ -82,7 +82,7 @@ def _with_base_rows(batch, base_rows, context):
     """
     parents = np.column_stack([base_rows, batch.parents[:, 1:]])
     batch = batch._replace(
-        donors=base_rows, parents=parents, from_second=None, exact=batch.values.copy()
+        donors=base_rows, parents=parents, givers=None, exact=batch.values.copy()
     )
     return repair(batch, context, (copy_flags, restore_equalities, reset_rows))
 

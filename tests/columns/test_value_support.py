@@ -7,7 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import Codes, Lines, PNLAugmenter, PNLSampler
 from sklearn_pnl.columns.repair import STEPS, round_values
-from sklearn_pnl.columns.value_support import find_value_support
+from sklearn_pnl.columns.value_support import (
+    FEW_ROWS,
+    find_atoms,
+    find_value_support,
+)
 from sklearn_pnl.control import ColumnConstraint, adjust, column_total
 from sklearn_pnl.frames import TableReader, read_table
 
@@ -453,6 +457,38 @@ def test_frequent_values_are_atoms():
     capped = np.minimum(x, 3.0)
     gaps = np.where(rng.random(400) < 0.25, np.nan, x)
     dice = rng.integers(1, 7, 400).astype(float)
-    support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
-    atoms = {j: values.tolist() for j, values in support.atoms.items()}
-    assert atoms == {1: [0.0], 2: [3.0]}
+    X = np.column_stack([x, zero, capped, gaps, dice])
+    atoms = find_atoms(X, np.arange(5))
+    assert {j: values.tolist() for j, values in atoms.items()} == {1: [0.0], 2: [3.0]}
+
+
+def slow_atoms(x):
+    values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    if len(values) < 5:
+        return []
+    least = max(5, 0.03 * counts.sum(), 4 * np.sort(counts)[-4])
+    return sorted(values[counts >= least], key=lambda value: value != 0)
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_sample_of_rows_loses_no_atom(seed, is_sorted):
+    rng = np.random.default_rng(seed)
+    n = 6 * FEW_ROWS
+    x = rng.gamma(2.0, size=(n, 8))
+    x[:, 0][rng.random(n) < 0.04] = 2.0
+    x[:, 1][rng.random(n) < 0.2] = 1.5
+    x[:, 1][rng.random(n) < 0.1] = 0
+    x[:, 2] = rng.poisson(3, n)
+    x[:, 3] = np.where(rng.random(n) < 0.5, 0, rng.poisson(200, n))
+    # Nearly all cells are missing, so that few rows of a sample have a value.
+    x[:, 4] = np.where(rng.random(n) < 0.2, 7.0, x[:, 4])
+    x[:, 4][rng.random(n) < 0.99] = np.nan
+    x[:, 5] = rng.choice([1.0, 2, 3, 4], n, p=[0.9, 0.05, 0.03, 0.02])
+    x[:, 6] = rng.integers(0, 90, n)
+    x = np.sort(x, axis=0) if is_sorted else x
+    found = find_atoms(x, np.arange(8))
+    expected = {j: slow_atoms(column) for j, column in enumerate(x.T)}
+    expected = {j: values for j, values in expected.items() if values}
+    assert {j: values.tolist() for j, values in found.items()} == expected
+    assert {0, 1, 3, 4} <= set(found)

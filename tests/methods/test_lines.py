@@ -181,10 +181,10 @@ def test_new_rows_follow_the_documented_formula(seed):
     rows = fit_rows(settings, read, found, 7, None, None, "test")
     source = rows.source
     parents = choose_parents(source.search, Request(300, 7), state(seed))
-    donors, from_second = choose_donors(parents, source.mixable, None)
+    donors, givers = choose_donors(parents, source.mixable, None)
     mixed, noise = source.mix(parents, donors, state(seed))
     pairs = np.column_stack([parents.base_rows, parents.second])
-    batch = Batch(mixed, pairs, None, donors, noise, from_second)
+    batch = Batch(mixed, pairs, None, donors, noise, givers)
     new = repair(batch, rows.context, STEPS)
     slow = draw_slow(
         X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
