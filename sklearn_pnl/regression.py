@@ -81,16 +81,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         :class:`PNLSampler`.
 
     value_support : "auto" or None, default="auto"
-        Whether new values keep the rounding and the frequent values of a column. "auto"
-        rounds to integers or to up to four decimals if all training values are rounded
-        in this way. It also preserves a coarser resolution, which is the step between
-        values (1,000, or 7 days from a Monday). Values that many rows share (atoms, for
-        example 0) are copied from a parent. If a numeric column has disjoint ranges for
-        the categories of another column, new rows satisfy the threshold: for example,
-        "adult" requires an age of 18 or more. Here, binary columns count as categories.
-        None rounds only according to the dtypes, and dates to their time unit. Atoms
-        are not preserved in sparse rows. Sparse rows with more than 2 ** 24 cells
-        (without empty columns) are treated as with None.
+        Whether new values keep the rounding and the frequent values of a column; see
+        :class:`PNLSampler`.
 
     extrapolation : float or None, default=0.0
         Distance by which new values may exceed the training range of a feature, as a
