@@ -262,8 +262,9 @@ class Table:
         part._origin, part.owned = None, True
         part.labels = None if self.labels is None else self.labels[members]
         part.row_numbers, part.data_name = members, data_name
-        values = part._rows.data if issparse(part._rows) else part.numbers()
-        part.has_missing = self.has_missing and bool(np.isnan(values).any())
+        if self.has_missing:
+            values = part._rows.data if issparse(part._rows) else part.numbers()
+            part.has_missing = bool(np.isnan(values).any())
         return part
 
     def without_rows(self):
