@@ -369,7 +369,8 @@ def _with_resolution(relations, rows):
     support, steps = columns.support, columns.steps
     sizes = np.where(columns.binary, columns.ranges, steps)
     if support is not None:
-        numeric = np.flatnonzero(~columns.binary)
+        # Binary and constant columns have no values between their values.
+        numeric = np.flatnonzero(~columns.binary & (columns.ranges > 0))
         support = find_resolution(support, rows, numeric, relations.copies_atoms)
         sizes = np.where(columns.binary, sizes, steps * support.widths)
     a, pivots = relations.equalities.coefficients, relations.pivots.copy()

@@ -28,7 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, issparse
 
-from .._utils.arrays import assign_columns, dense, nonzero_cells, slices, some_columns
+from .._utils.arrays import (
+    assign_columns,
+    dense,
+    nonzero_cells,
+    slices,
+    some_columns,
+    take_cells,
+)
 from .audit import audit_relations
 from .constraints import EPS
 from .rounding import (
@@ -180,7 +187,8 @@ def copy_flags(batch, context):
     if issparse(values):
         values = _with_sparse_flags(values, context, givers, blocks)
     else:
-        assign_columns(values, binary, context.rows[givers[:, blocks], binary])
+        givers = some_columns(givers, blocks)
+        assign_columns(values, binary, take_cells(context.rows, givers, binary))
     return batch._replace(values=values, givers=None)
 
 

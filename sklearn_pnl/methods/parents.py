@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._utils.arrays import take, to_host
+from .._utils.arrays import take, take_cells, to_host
 from ..columns.discrete import group_numbers
 
 
@@ -118,19 +118,31 @@ def choose_donors(parents, mixable, coins):
     i, j, alike = parents.base_rows, parents.second, mixable.alike
     if parents.mutual is None:
         return i, None
-    # One draw, so that the size of a batch does not change new rows.
-    coin = coins.uniform(size=(len(i), 1 + max(mixable.blocks, default=0)))
-    gives = (coin[:, 0] < parents.position) & parents.is_mutual
+    n, k = len(i), parents.neighbors.shape[1]
+    # 16 random bits are enough for a few neighbours, and take half of the time.
+    bits = 16 if k < 2**8 else 32
+    coin = _random_integers(coins, n, 1 + max(mixable.blocks, default=0), bits)
+    gives = (coin[:, 0] < parents.position * 2**bits) & parents.is_mutual
     if alike is not None:
         gives &= alike[i] == alike[j]
     donors = np.where(gives, j, i)
     if not len(mixable.blocks):
         return donors, None
-    near = parents.givers(alike)
-    coin *= near.shape[1]
-    givers = np.take_along_axis(near, coin.astype(np.intp), axis=1)
+    place = (coin.astype(np.int64) * k) >> bits
+    givers = take_cells(parents.givers(alike), np.arange(n)[:, None], place)
     givers[:, 0] = donors
     return donors, givers
+
+
+def _random_integers(rng, n, width, bits):
+    """Return random integers (n, width) of 16 or 32 bits.
+
+    The bytes of a row are a multiple of 4, the size of the generator's numbers, so that
+    the integers are the same for every size of a batch.
+    """
+    even = width + width % 2
+    values = np.frombuffer(rng.bytes(n * even * bits // 8), f"<u{bits // 8}")
+    return values.reshape(n, even)[:, :width]
 
 
 class _Neighbors:

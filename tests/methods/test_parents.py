@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.stats import chisquare
 
 from sklearn_pnl.encoding.table_neighbors import RowSearch
-from sklearn_pnl.methods.parents import choose_donors, choose_parents
+from sklearn_pnl.methods.parents import _random_integers, choose_donors, choose_parents
 from sklearn_pnl.methods.source import Request
 
 SEEDS = [0, 1, 2]
@@ -82,3 +83,26 @@ def test_second_parents_are_donors_only_if_mutual(seed):
     # The probability of the second parent is its weight.
     gap = (from_second - parents.position)[is_mutual].mean()
     assert abs(gap) < 6 * 0.5 / np.sqrt(is_mutual.sum())
+
+
+@pytest.mark.parametrize("k", [3, 300])
+@pytest.mark.parametrize("n_blocks", [1, 2, 7])
+def test_the_size_of_a_batch_does_not_change_the_givers(k, n_blocks):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    parents, *expected = chosen(X, 100, k, 0, blocks=np.arange(1, 1 + n_blocks))
+    mixable = SimpleNamespace(blocks=np.arange(1, 1 + n_blocks), alike=None)
+    for size in (1, 7, 33):
+        rng = np.random.RandomState(1)
+        starts = range(0, 100, size)
+        parts = [choose_donors(parents[s : s + size], mixable, rng) for s in starts]
+        for found, whole in zip(zip(*parts, strict=True), expected, strict=True):
+            assert_array_equal(np.concatenate(found), whole)
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_random_integers_are_uniform(bits):
+    values = _random_integers(np.random.RandomState(0), 30_000, 3, bits)
+    for column in values.T.astype(np.int64):
+        assert chisquare(np.bincount(column * 11 >> bits, minlength=11)).pvalue > 1e-3
+        assert chisquare(np.bincount(column % 8, minlength=8)).pvalue > 1e-3
+    assert abs(np.corrcoef(values, rowvar=False) - np.eye(3)).max() < 0.03
