@@ -54,7 +54,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         number of rows of the largest class. The other strings ("minority", "not
         minority", "not majority", "all") have the meaning of imbalanced-learn. A float
         is the requested ratio of the minority class to the majority class of a binary
-        problem, above 0 and at most 1; a ratio that asks for no new row raises an
+        problem, above 0 and at most 1; a ratio that needs no new row raises an
         error. A dict gives the requested number of rows of each class, including the
         original rows; the number can exceed that of the majority class, and must not be
         smaller than the number of rows of the class. A callable returns a dict for

@@ -304,7 +304,7 @@ def find_relations(
         # Constant columns are in no order, so their bounds are not widened.
         bounds = (np.where(least < most, bound, least) for bound in (low, high))
         inequalities = find_inequalities(rows, *bounds, table.scales, order)
-    distances = least_distances(rows, inequalities, steps, extrapolation)
+    distances = least_distances(rows, inequalities, table.steps, extrapolation)
     distances[binary[inequalities].any(axis=1)] = 0
     columns = ColumnValues(
         table.without_rows(),
@@ -487,7 +487,7 @@ def find_inequalities(rows, low, high, scales, order):
 def least_distances(rows, inequalities, steps, extrapolation):
     """Compute the least difference (m,) of the two columns of each order.
 
-    For columns without steps, the difference is reduced by the share ``extrapolation``
+    For columns of floats, the difference is reduced by the share ``extrapolation``
     of its range; None reduces it to 0.
     """
     distances = np.zeros(len(inequalities))

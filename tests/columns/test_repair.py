@@ -210,12 +210,14 @@ def test_ordered_columns_keep_their_least_difference(settings, kind):
     assert len(new.merge(X)) < 0.3 * len(new)
 
 
-@pytest.mark.parametrize("kind", ["int", "float"])
-def test_extrapolation_reduces_the_least_difference_of_floats_only(kind):
-    X = staff(1, kind)
+@pytest.mark.parametrize(
+    "kind, support", [("int", None), ("float", None), ("float", "auto")]
+)
+def test_extrapolation_reduces_the_least_difference_of_floats_only(kind, support):
+    X = staff(1, kind).round(1)
     difference = X["hired"] - X["birth"]
     for share in (0.1, None):
-        augmenter = PNLAugmenter(value_support=None, extrapolation=share).fit(X)
+        augmenter = PNLAugmenter(value_support=support, extrapolation=share).fit(X)
         (k,) = np.flatnonzero((augmenter._relations.inequalities == [0, 1]).all(axis=1))
         room = np.inf if share is None else share * np.ptp(difference)
         expected = difference.min() - (room if kind == "float" else 0)
