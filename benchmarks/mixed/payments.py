@@ -78,9 +78,9 @@ def pnl(seed, **params):
     return PNLSampler(categorical_features="auto", random_state=seed, **params)
 
 
-def pnl_with_atoms(seed):
-    """Preserve rounded decimals, and values that many rows share."""
-    return pnl(seed, value_support="auto")
+def pnl_without_atoms(seed):
+    """Mix values that many rows share, and do not round."""
+    return pnl(seed, value_support=None)
 
 
 # A sampler and the step before it; `as_numbers` comes last if no earlier step converts.
@@ -90,7 +90,7 @@ WAYS = {
     "SMOTE-NC, imputed": (smotenc, imputed),
     "PNLSampler": (pnl, None),
     "PNLSampler, imputed": (pnl, imputed),
-    'PNLSampler, value_support="auto"': (pnl_with_atoms, None),
+    "PNLSampler, value_support=None": (pnl_without_atoms, None),
 }
 
 

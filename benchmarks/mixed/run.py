@@ -33,7 +33,9 @@ SAMPLERS = {
     "ROS": seeded(RandomOverSampler),
     "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
     "PNL": seeded(PNLSampler, categorical_features="auto"),
-    "PNL, atoms": seeded(PNLSampler, categorical_features="auto", value_support="auto"),
+    "PNL, value_support=None": seeded(
+        PNLSampler, categorical_features="auto", value_support=None
+    ),
 }
 
 
