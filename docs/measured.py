@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.generators import report as generators  # noqa: E402
-from benchmarks.imbalance import manifolds, ratios, rules  # noqa: E402
+from benchmarks.imbalance import confirm, manifolds, ratios, rules  # noqa: E402
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
@@ -24,6 +24,10 @@ from benchmarks.speed import cores  # noqa: E402
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
 MEAN = imbalance.OVERALL
+ROTATION = "shift, rotation"
+TRANSFORMATIONS = ("none", "PNL", "shift", ROTATION)
+# Tables on pages have at most seven columns.
+MOST_LEARNERS = 6
 
 
 @cache
@@ -135,7 +139,7 @@ def figures():
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
     found |= _of_sets() | _of_shares() | _of_few_rows() | _of_speed()
-    for part in (generators, manifolds, plausibility, ratios, small):
+    for part in (confirm, generators, manifolds, plausibility, ratios, small):
         found |= part.figures()
     return found
 
@@ -246,6 +250,7 @@ def tables():
     found |= {"fresh": _imbalance("fresh"), "fresh-ensembles": _ensembles("fresh")}
     found |= _share_tables()
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
+    found["few-shot-transformations"] = _transformations()
     found |= {"regression": _regression(), "payments": _payments()}
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
@@ -256,7 +261,8 @@ def tables():
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
     found = {name: "\n".join(lines) for name, lines in found.items()}
-    for part in (generators, manifolds, plausibility, ratios, report, rules, small):
+    parts = (confirm, generators, manifolds, plausibility, ratios, report, rules, small)
+    for part in parts:
         found |= part.tables()
     return found
 
@@ -351,7 +357,9 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
 
 
 def _learners(found):
-    return [MEAN, *dict.fromkeys(key[1] for key in found if key[1] != MEAN)]
+    """Return the learners, after their mean if a table has a column for it."""
+    names = [*dict.fromkeys(key[1] for key in found if key[1] != MEAN)]
+    return [MEAN, *names] if len(names) < MOST_LEARNERS else names
 
 
 def _of_learners(which, names, metric="average precision"):
@@ -391,7 +399,8 @@ def _few_shot():
         (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
         for r in rows("few-shot-images")
     }
-    samplers = dict.fromkeys(key[3] for key in found if key[3] != "noise")
+    left_out = ("noise", ROTATION)
+    samplers = dict.fromkeys(key[3] for key in found if key[3] not in left_out)
     body = []
     for pair in dict.fromkeys(key[:2] for key in found):
         both = ([found.get((*pair, n, s), "–") for n in ("5", "50")] for s in samplers)
@@ -402,6 +411,21 @@ def _few_shot():
             counts = "" if s == against else flags(s, against)
             body[-1].append(" / ".join(re.findall(r" for (\d+)", counts)))
     return _markdown(["images, classifier", *samplers], body)
+
+
+def _transformations():
+    """Return accuracies at 5 and at 50 rows per class, with shifts and rotations."""
+    found = {
+        (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
+        for r in rows("few-shot-images")
+    }
+    body = []
+    for pair in dict.fromkeys(key[:2] for key in found if key[3] == ROTATION):
+        body.append([", ".join(pair)])
+        for name in TRANSFORMATIONS:
+            both = (found.get((*pair, n, name), "–") for n in ("5", "50"))
+            body[-1].append(" / ".join(both))
+    return _markdown(["images, classifier", *TRANSFORMATIONS], body)
 
 
 def _mixed():

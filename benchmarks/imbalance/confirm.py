@@ -24,7 +24,8 @@ from .run import chosen
 from .scores import DIRECTIONS
 from .shares import MGS, with_share
 
-SETS = ("wide", "binary")
+# The seeds of each set of tables.
+SETS = {"wide": (0, 1), "binary": (0, 1, 2, 3)}
 # The share of minority rows at this ratio.
 MINORITY = SHARE / (1 + SHARE)
 
@@ -56,12 +57,27 @@ SAMPLERS = {
 }
 # Comparisons of one model, and of the mean of three models.
 OTHERS = ("none", "SMOTE", "ROSE", "MGS 5", "MGS", "ten lines", "ten lines, rounded")
+# Tables on pages have at most seven columns.
+SHOWN = ("SMOTE", "ROSE", "MGS 5", "ten lines, rounded", "PNL")
 OF_THREE = {
     "three models with PNL": ("three, PNL", "three, none"),
     "three models with PNL, minus one": ("three, PNL", "PNL"),
     "three models with PNL, minus ten lines": ("three, PNL", "three, ten lines"),
 }
 MEAN = "mean of five"
+# Samplers and learners by the names that marks have.
+MARKS = {"none": "none", "PNL": "pnl", "three, none": "three_none"}
+MARKS |= {"three, PNL": "three_pnl"}
+LEARNER_MARKS = {
+    MEAN: "mean",
+    "boosting, leaves of 5": "boosting",
+    "regularised boosting": "regularised",
+    "5-NN": "5_NN",
+    "25-NN": "25_NN",
+    "forest": "forest",
+    "CatBoost": "CatBoost",
+    "logistic": "logistic",
+}
 RANKING = ("average precision", "ROC AUC")
 
 
@@ -78,12 +94,10 @@ def scores(rows):
 
 
 def gain(found, families, learner, metric, ours, theirs):
-    """Return 1000 times the gain of each family, None if it was not run."""
-    pair = [found.get((name, learner, metric)) for name in (ours, theirs)]
-    if any(values is None for values in pair):
-        return None
+    """Return 1000 times the gain of each family."""
+    after, before = (found[name, learner, metric] for name in (ours, theirs))
     return significance.over_families(
-        1000 * DIRECTIONS[metric] * (pair[0] - pair[1]), families
+        1000 * DIRECTIONS[metric] * (after - before), families
     )
 
 
@@ -93,14 +107,10 @@ def cells(gains):
     p of a learner is corrected by Holm's method over the learners. The mean over the
     deciding learners is one test.
     """
-    found = {name: gain for name, gain in gains.items() if gain is not None}
-    p = {name: significance.p_value(gain) for name, gain in found.items()}
-    learners = [name for name in found if name != MEAN]
-    p |= dict(
-        zip(learners, significance.holm([p[name] for name in learners]), strict=True)
-    )
-    return {name: _text(found[name], p[name]) if name in found else "–"
-            for name in gains}  # fmt: skip
+    p = {name: significance.p_value(gain) for name, gain in gains.items()}
+    names = [name for name in gains if name != MEAN]
+    p |= dict(zip(names, significance.holm([p[name] for name in names]), strict=True))
+    return {name: _text(gain, p[name]) for name, gain in gains.items()}
 
 
 def _text(gain, p):
@@ -112,11 +122,13 @@ def by_learner(rows, metric, pairs):
     """Return a line per learner, and a column per pair of samplers by name."""
     found, families = scores(rows)
     names = [MEAN, *dict.fromkeys(row["learner"] for row in rows)]
+    samplers = {key[0] for key in found}
     columns = {
         title: cells(
             {name: gain(found, families, name, metric, *pair) for name in names}
         )
         for title, pair in pairs.items()
+        if samplers >= {*pair}
     }
     return [
         {metric: name} | {title: column[name] for title, column in columns.items()}
@@ -125,15 +137,15 @@ def by_learner(rows, metric, pairs):
 
 
 def over_none(rows, metric):
-    """Return the gains over no new rows, by learner and sampler."""
-    found, _ = report.scores(rows)
-    names = [name for name in SAMPLERS if name in {key[0] for key in found}]
-    pairs = {
-        report.marked(name, rows): (name, "none")
-        for name in names
-        if name != "none" and not name.startswith("three")
-    }
-    return by_learner(rows, metric, pairs)
+    """Return the scores without new rows, and the gains, by learner and sampler."""
+    found, _ = scores(rows)
+    pairs = {report.marked(name, rows): (name, "none") for name in SHOWN}
+    return [
+        {metric: line[metric]}
+        | {"none": f"{found['none', line[metric], metric].mean():.3f}"}
+        | line
+        for line in by_learner(rows, metric, pairs)
+    ]
 
 
 def minus_others(rows):
@@ -142,16 +154,17 @@ def minus_others(rows):
     p is corrected by Holm's method over the other samplers.
     """
     found, families = scores(rows)
+    names = [name for name in OTHERS if (name, MEAN, RANKING[0]) in found]
     columns = {
         short: cells(
-            {name: gain(found, families, MEAN, metric, "PNL", name) for name in OTHERS}
+            {name: gain(found, families, MEAN, metric, "PNL", name) for name in names}
         )
         for metric, short in report.SHORT.items()
     }
     return [
         {"PNL minus": report.marked(name, rows)}
         | {short: column[name] for short, column in columns.items()}
-        for name in OTHERS
+        for name in names
     ]
 
 
@@ -175,16 +188,36 @@ def tables():
     return found
 
 
+def figures():
+    """Return means and p-values of the mean of five learners, by names of marks."""
+    marks = {}
+    for name in SETS:
+        rows = read_csv(f"imbalance-confirm-{name}")
+        found, families = scores(rows)
+        head = f"confirm_{name}"
+        marks[f"{head}_families"] = str(len({*families}))
+        (folds,) = {int(row["folds"]) for row in rows}
+        marks[f"{head}_seeds"] = str(folds // 2)
+        for metric, short in report.SHORT.items():
+            for sampler, mark in MARKS.items():
+                for learner, word in LEARNER_MARKS.items():
+                    values = found[sampler, learner, metric]
+                    key = f"{head}_{mark}_{word}_{short.lower().replace(' ', '_')}"
+                    marks[key] = f"{values.mean():.3f}"
+    return marks
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", default="binary", choices=SETS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
+    parser.add_argument("--seeds", nargs="+", type=int, help="default: the protocol")
     parser.add_argument("--samplers", nargs="+", help="to run; default: all")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
     every, learners = load_tables(options.tables), DECIDING | reported()
     samplers = chosen(options.samplers, SAMPLERS)
-    rows = run(every, samplers, learners, options.seeds, options.n_jobs)
+    seeds = options.seeds or SETS[options.tables]
+    rows = run(every, samplers, learners, seeds, options.n_jobs)
     report.write(rows, f"confirm-{options.tables}")
     rows = read_csv(f"imbalance-confirm-{options.tables}")
     print(markdown(minus_others(rows)))

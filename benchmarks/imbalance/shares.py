@@ -26,7 +26,7 @@ from .samplers import of_other_packages
 from .scores import of_model
 
 # Rare rows for each common one.
-SHARES = {"1/5": 1 / 5, "1/3": 1 / 3, "1/2": 1 / 2, "1": 1}
+SHARES = {"1/5": 1 / 5, "1/3": 1 / 3, "1": 1}
 
 
 def at_least(share, y):
@@ -80,7 +80,6 @@ SINGLE = {
     "threshold": Baseline(threshold=True),
     **{f"PNL {name}": with_share(PNLSampler, share) for name, share in SHARES.items()},
     **{f"SMOTE {name}": with_share(SMOTE, share) for name, share in SHARES.items()},
-    "PNL 1, k=10": Baseline(seeded(PNLSampler, k_neighbors=10)),
     "ROSE 1/3": Baseline(seeded(Rose)),
     **{f"{name} 1/3": MGS[name] for name in MGS if name == "MGS 5"},
     "ten lines 1/3": Baseline(seeded(RuleSampler, **ROUNDED)),
@@ -114,7 +113,7 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--folds", type=int, default=2, help="of four a seed")
     parser.add_argument("--samplers", nargs="+", help="default: all")
-    parser.add_argument("--learners", nargs="+", default=[*LEARNERS])
+    parser.add_argument("--learners", nargs="+", help="default: all")
     parser.add_argument("--name", default="shares", help="of the CSV")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
