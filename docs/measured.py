@@ -163,7 +163,7 @@ def _of_sets():
 
 def _of_shares():
     """Return means over the held-out tables by ratio of the classes and learner."""
-    samplers = {"none": "none", "threshold": "threshold", "smote": "SMOTE 1/3"}
+    samplers = {"none": "none", "threshold": "threshold"}
     samplers |= {"fifth": "PNL 1/5", "third": "PNL 1/3", "full": "PNL 1"}
     metrics = {"ap": METRICS[0], "balanced": METRICS[2], "brier": "corrected Brier"}
     learners = {"mean": MEAN, "logistic": "logistic", "boosting": "boosting"}
@@ -342,6 +342,9 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
             continue
         body.append([imbalance.marked(sampler, rows(f"imbalance-{which}"))])
         for learner in learners:
+            if (sampler, learner, metrics[0]) not in found:
+                body[-1].append("–")
+                continue
             first, second = (
                 1000
                 * imbalance.DIRECTIONS[metric]
@@ -366,7 +369,13 @@ def _of_learners(which, names, metric="average precision"):
     """Return means by learner for the named samplers."""
     scores = means(which)
     body = [
-        [name, *(scores[sampler, learner, metric] for learner in _learners(scores))]
+        [
+            name,
+            *(
+                scores.get((sampler, learner, metric), "–")
+                for learner in _learners(scores)
+            ),
+        ]
         for sampler, name in names.items()
     ]
     return _markdown([metric, *_learners(scores)], body)

@@ -49,7 +49,7 @@ KINDS = {
     "orders": r"\b[Oo]rder \d(?: to \d)?",
     "values, bounds and single items": r"(?<![\w./])[01](?![\w/%]|[.,]\d)|\[0, 1\]",
     "shapes of rows": r"\d+ x \d+|\((?:n|\d+)(?:, \d+)+\)",
-    "learners": r"\d-NN|5 nearest neighbours|leaves of 5 rows",
+    "learners": r"\d+-NN|(?:5|25) nearest neighbours|leaves of 5 rows",
     "units of tables": r"1000 times|multiplied by 1000|ms per row",
     "ratios of classes": r"1/[235]\b|ROS 0\.3|MGS 5",
     "limits of the searches": r"(?:at most|more than) (?:500|1,000) columns",
@@ -73,6 +73,7 @@ ALLOWED = {
         SETTING: [
             "5 / 50 training images", "200 / 1,000 / 5,000 training rows",
             "pixels up to 255", "offset of 1e-5", "at most 600 rows",
+            "at most 800 rows", "at least 60% of the columns",
         ],
     },
     "docs/comparison.md": {
