@@ -288,10 +288,13 @@ def decimal_steps(rows, columns, precision):
 
     The step is 0 for other columns, and for columns without values.
     """
-    # A few rows rule out most columns.
-    places = np.random.default_rng(0).integers(len(rows), size=8)
-    steps = _divisors(rows[np.ix_(places, columns)], precision[columns])
-    for k in np.flatnonzero(steps > 0):
+    rng, n, may_be = np.random.default_rng(0), len(rows), np.arange(len(columns))
+    # A few rows rule out most columns; columns with many zeros need more rows.
+    for size in (8, 256) if n > 1024 else (8,):
+        cells = rows[np.ix_(rng.integers(n, size=size), columns[may_be])]
+        may_be = may_be[_divisors(cells, precision[columns[may_be]]) > 0]
+    steps = np.zeros(len(columns))
+    for k in may_be:
         values = rows[:, [columns[k]]]
         has_values = not np.isnan(values).all()
         steps[k] = _divisors(values, precision[columns[[k]]])[0] if has_values else 0
