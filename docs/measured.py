@@ -86,11 +86,11 @@ def flags(sampler, against="none"):
     mean standard errors. The rows of the settings of a pair are nested, so that their
     errors are not independent.
     """
-    pairs = {}
+    pairs, column = {}, f"accuracy_minus_{against}"
     for row in rows("few-shot-images"):
-        if row["sampler"] == sampler:
+        # Not every sampler was run with every classifier.
+        if row["sampler"] == sampler and row[column]:
             pairs.setdefault((row["problem"], row["learner"]), []).append(row)
-    column = f"accuracy_minus_{against}"
     ratios = [
         sum(float(r[column]) for r in found)
         / (sum(float(r[f"{column}_se"]) for r in found) or 1)

@@ -38,10 +38,10 @@ def main():
         n_jobs=options.n_jobs,
     )
     rows = summarise(records)
+    print(markdown(table(rows, options.score)))
     if options.csv and (options.samplers or options.learners):
         # Results of other samplers and learners stay.
         rows = updated(rows, options.csv, "problem", "shots", "learner", "sampler")
-    print(markdown(table(rows, options.score)))
     # A part of the whole must not take the place of it.
     whole = set(options.problems) == set(PROBLEMS) and set(options.shots) >= set(SHOTS)
     whole &= options.draws >= DRAWS and not (options.samplers or options.learners)
