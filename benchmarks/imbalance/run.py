@@ -8,8 +8,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.tables import write_csv
-
 from ..harness import evaluate
 from . import report
 from .learners import FOR_RAW_ROWS, LEARNERS
@@ -36,7 +34,7 @@ def main():
     )
     # A part of the tables must not take the place of all.
     name = options.tables + "-raw" * options.raw + "-part" * bool(options.only)
-    write_csv(report.summarise(rows), f"imbalance-{name}")
+    report.write(rows, name)
     report.report(name)
 
 
