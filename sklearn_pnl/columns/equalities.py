@@ -98,7 +98,8 @@ def search_equalities(rows, bounds, shape, ranks, precision, steps, order):
             # Values can be rounded even if new values are not.
             steps, c = steps.copy(), others[steps[others] == 0]
             steps[c] = decimal_steps(full, c, precision)
-            c = c[steps[c] == 0]
+            # The tolerance of columns of single precision includes their rounding.
+            c = c[(steps[c] == 0) & (precision[c] <= EPS)]
             steps[c] = single_precision_steps(full, c)
             if steps[others].any():
                 free = np.setdiff1d(columns, equations.pivots)

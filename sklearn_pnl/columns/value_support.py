@@ -17,7 +17,7 @@ _UNITS = {
     "second": np.timedelta64(1, "s"),
 }
 _CALENDAR_UNITS = {"year": np.timedelta64(12, "M"), "month": np.timedelta64(1, "M")}
-# Number of rows that rule out atoms of most columns before all rows are used.
+# Number of rows that rule out most columns before all rows are used.
 FEW_ROWS = 1024
 # Number of decimals of the finest step.
 _MOST_DECIMALS = 4
@@ -290,7 +290,7 @@ def decimal_steps(rows, columns, precision):
     """
     rng, n, may_be = np.random.default_rng(0), len(rows), np.arange(len(columns))
     # A few rows rule out most columns; columns with many zeros need more rows.
-    for size in (8, 256) if n > 1024 else (8,):
+    for size in (8, 256) if n > FEW_ROWS else (8,):
         cells = rows[np.ix_(rng.integers(n, size=size), columns[may_be])]
         may_be = may_be[_divisors(cells, precision[columns[may_be]]) > 0]
     steps = np.zeros(len(columns))

@@ -47,9 +47,10 @@ class Lines(BaseEstimator):
     outer product of these differences. The noise thus has the size and the shape of the
     data in the neighbourhood. A cell in which both parents agree has no noise if its
     column is in no equality, so that frequent values stay frequent. Binary columns are
-    copied from a random row among the row and its neighbours; columns with a
-    combination of values that is in no row are copied from the same row. Rows with more
-    than one axis are flattened.
+    copied from a random row among the row and its neighbours. A neighbour gives values
+    only if the row is among its own neighbours, so that rare values stay as frequent.
+    Columns with a combination of values that is in no row are copied from the same row.
+    Rows with more than one axis are flattened.
 
     Affine combinations of training rows satisfy all linear equalities of the training
     rows. However, bounds, rounding, binary columns and cells without noise change

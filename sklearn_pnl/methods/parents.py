@@ -45,10 +45,9 @@ class Parents:
         """Whether each second parent (n,) has the base row as a neighbour, or None."""
         if self.mutual is None:
             return None
-        is_second = self.neighbors[self.source] == self.second[:, None]
-        return (is_second & self.mutual[self.source]).any(axis=1)
+        return (self.givers() == self.second[:, None]).any(axis=1)
 
-    def givers(self, alike):
+    def givers(self, alike=None):
         """Return the rows (n, 1 + k) that may give cells; the base row for the others.
 
         A giver is a mutual neighbour with the number of the base row in ``alike``.
@@ -115,21 +114,20 @@ def choose_donors(parents, mixable, coins):
     givers : ndarray of int of shape (n, n_blocks) or None
         The training row that gives each block of binary columns.
     """
-    i, j, alike = parents.base_rows, parents.second, mixable.alike
+    i, j = parents.base_rows, parents.second
     if parents.mutual is None:
         return i, None
     n, k = len(i), parents.neighbors.shape[1]
     # 16 random bits are enough for a few neighbours, and take half of the time.
     bits = 16 if k < 2**8 else 32
     coin = _random_integers(coins, n, 1 + max(mixable.blocks, default=0), bits)
-    gives = (coin[:, 0] < parents.position * 2**bits) & parents.is_mutual
-    if alike is not None:
-        gives &= alike[i] == alike[j]
-    donors = np.where(gives, j, i)
+    near = parents.givers(mixable.alike)
+    may_give = (near == j[:, None]).any(axis=1)
+    donors = np.where(may_give & (coin[:, 0] < parents.position * 2**bits), j, i)
     if not len(mixable.blocks):
         return donors, None
     place = (coin.astype(np.int64) * k) >> bits
-    givers = take_cells(parents.givers(alike), np.arange(n)[:, None], place)
+    givers = take_cells(near, np.arange(n)[:, None], place)
     givers[:, 0] = donors
     return donors, givers
 

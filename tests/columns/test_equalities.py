@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl._utils.blocks import random_order
 from sklearn_pnl.columns.equalities import (
+    _Search,
     echelon,
     search_equalities,
     unexplained_if_independent,
@@ -431,6 +432,24 @@ def test_single_precision_is_recognized(scale):
     expected = np.spacing(np.abs(single).max().astype(np.float32))
     assert_array_equal(found, [expected, 0])
     assert single_precision_steps(1e200 * x / scale, columns[1:]) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_columns_of_single_precision_need_no_search_for_near_equalities(
+    seed, monkeypatch
+):
+    # The search takes most of the time of a table of embeddings.
+    def search(*args):
+        raise AssertionError("near equalities are searched")
+
+    monkeypatch.setattr(_Search, "near_equations", search)
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 12))
+    X += 0.01 * rng.normal(size=X.shape)
+    for dtype in (np.float32, np.float64):
+        assert not len(find_equalities(X.astype(dtype)))
+    with pytest.raises(AssertionError, match="are searched"):
+        find_equalities(X.astype(np.float32).astype(np.float64))
 
 
 def test_equalities_of_nanoseconds_have_exact_constants():
