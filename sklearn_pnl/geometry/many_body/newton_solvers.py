@@ -36,7 +36,7 @@ _DENSE_UP_TO, _DENSE_THETA_UP_TO = 128, 64
 # With more free coordinates, dense Hessians are faster for rows whose lightest cell, as
 # a share of the mean, is below these numbers (the second is divided by the number of
 # free coordinates), and whose expansion is below the third number in some cell.
-_LIGHT_SHARE, _LIGHT_PER_ELEMENT, _NEGATIVE = 0.1, 30, -0.5
+_LIGHT_SHARE, _LIGHT_PER_ELEMENT, _NEGATIVE = 0.1, 30, -0.8
 # A row that needs more Cholesky factors has coordinates that nearly diverge, or that
 # rounding errors do not determine.
 _MOST_FACTORS = 20
