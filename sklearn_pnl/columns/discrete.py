@@ -506,14 +506,13 @@ def filled(rows, absent):
 
 def group_numbers(keys):
     """Number the distinct rows of keys (m, c) in ascending order."""
-    numbers = np.zeros(len(keys), np.intp)
+    numbers, most = np.zeros(len(keys), np.intp), 1
     for column in keys.T:
         values, each = np.unique(column, return_inverse=True)
-        if len(values) == 1:
-            continue
-        # Each step numbers the distinct rows, so that the numbers stay small.
-        pairs = numbers * len(values) + each
-        distinct, numbers = np.unique(pairs, return_inverse=True)
-        if len(distinct) == len(keys):
-            break
-    return numbers
+        if most * len(values) > 2**62:
+            # Numbers of the distinct rows stay small.
+            distinct, numbers = np.unique(numbers, return_inverse=True)
+            most = len(distinct)
+        numbers = numbers * len(values) + each
+        most *= len(values)
+    return np.unique(numbers, return_inverse=True)[1]

@@ -13,6 +13,7 @@ from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.columns.discrete import (
     find_blocks,
     find_sparse_blocks,
+    group_numbers,
     masks_of,
     move_to_donor,
 )
@@ -187,3 +188,13 @@ def test_implied_values_equal_their_definition(seed, missing, n):
     pairs = {(j, value) for j, values in found.implied.items() for value in values}
     assert pairs == implied_by_definition(rows, [kind.astype(float), flag], [0, 1, 2])
     assert n < 400 or pairs == {(1, 3), (1, 12), (2, 0)}
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (30, 0), (200, 2), (200, 90)])
+def test_groups_are_numbered_in_ascending_order(shape):
+    rng = np.random.default_rng(0)
+    # Ninety columns of four values have more combinations than an integer can number.
+    keys = rng.integers(0, 4, shape)[rng.integers(0, max(1, shape[0] // 4), shape[0])]
+    unique = [tuple(key) for key in np.unique(keys, axis=0)] if shape[1] else [()]
+    found = group_numbers(keys.astype(float))
+    assert_array_equal(found, [unique.index(tuple(key)) for key in keys])
