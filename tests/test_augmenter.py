@@ -4,6 +4,7 @@ import pickle
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -251,6 +252,19 @@ def test_second_parents_are_chosen_among_the_candidates(order, n_candidates):
     assert np.isfinite(rows).all()
     assert len(np.unique(parents[:, 1])) <= n_candidates
     assert len(np.unique(parents[:, 0])) == 30
+
+
+@pytest.mark.parametrize("draws", [KernelDraws, partial(DensityDraws, KernelDensity())])
+def test_densities_search_neighbours_among_the_candidates(draws):
+    X = table(30)
+    for n_candidates, most in ((2, 5), (7, 7), (30, 30), (None, 30)):
+        method = Codes(1, draws=draws(n_candidates=n_candidates))
+        augmenter = PNLAugmenter(method, k_neighbors=5).fit(X)
+        rows, parents = augmenter.sample(400, 0, return_parents=True)
+        assert np.isfinite(rows).all()
+        # At least as many rows as neighbours are candidates.
+        assert len(np.unique(parents)) <= most
+        assert n_candidates in (2, 7) or len(np.unique(parents)) > 20
 
 
 @pytest.mark.parametrize(("shape", "name"), [((4, 3), "codes"), ((12,), "lines")])

@@ -65,8 +65,10 @@ class Draws(BaseEstimator):
 
     A new code is decoded with the training rows whose codes are nearest to the code. A
     subclass implements :meth:`start_codes`, and :meth:`fit` if it learns from the
-    codes. A subclass that also chooses the training rows overrides :meth:`start`, sets
-    ``looks_up = False``, and returns objects of the class :class:`NewCodes`.
+    codes. If the subclass has a parameter ``n_candidates``, the search is limited to so
+    many random training rows. A subclass that also chooses the training rows overrides
+    :meth:`start`, sets ``looks_up = False``, and returns objects of the class
+    :class:`NewCodes`.
 
     See Also
     --------
@@ -95,6 +97,8 @@ class Draws(BaseEstimator):
     # Metric of codes, and whether each new code needs a neighbour search.
     metric = "kl"
     looks_up = True
+    # Number of random training rows among which the search finds neighbours.
+    n_candidates: int | None = None
     # Whether training rows can have unequal weights as base rows.
     takes_shares = True
 
@@ -109,7 +113,9 @@ class Draws(BaseEstimator):
         function; everything else is drawn here. The codes are therefore the same for
         all sizes of slices.
         """
-        codes, k = training.codes, request.n_neighbors
+        codes, k, among = training.codes, request.n_neighbors, None
+        if self.n_candidates is not None and self.n_candidates < len(codes):
+            among = rng.choice(len(codes), max(self.n_candidates, k), replace=False)
         if request.shares is not None:
             p = request.shares / request.shares.sum()
             codes = take(codes, rng.choice(len(codes), size=len(codes), p=p))
@@ -117,7 +123,7 @@ class Draws(BaseEstimator):
 
         def with_nearest(rows):
             codes = draw(rows)
-            near = training.nearest(codes, k, n_jobs=request.n_jobs)
+            near = training.nearest(codes, k, among, n_jobs=request.n_jobs)
             return NewCodes(codes, near, np.full(near.shape, 1 / k))
 
         return with_nearest
@@ -260,6 +266,12 @@ class KernelDraws(Draws):
         Standard deviation of the noise in every coordinate of the code. A larger
         bandwidth yields rows that differ more from the training rows.
 
+    n_candidates : int or None, default=16384
+        Number of random training rows to which the search for neighbours is limited if
+        there are more training rows. The time of the search is then linear in the
+        number of rows, and neighbours are as far apart as in a table with
+        ``n_candidates`` rows. With None, all training rows can be neighbours.
+
     metric : {"kl", "euclidean"}, default="kl"
         Distance between codes: the KL divergence between the points of the base, or the
         Euclidean distance.
@@ -284,12 +296,21 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE], "metric": METRIC}
+    _parameter_constraints: ClassVar[dict] = {
+        "bandwidth": [POSITIVE],
+        "n_candidates": [TWO_OR_MORE, None],
+        "metric": METRIC,
+    }
 
     def __init__(
-        self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
+        self,
+        bandwidth: float = 0.05,
+        *,
+        n_candidates: int | None = 2**14,
+        metric: Literal["kl", "euclidean"] = "kl",
     ) -> None:
         self.bandwidth = bandwidth
+        self.n_candidates = n_candidates
         self.metric = metric
 
     def start_codes(
@@ -323,6 +344,12 @@ class DensityDraws(Draws):
         ``random_state`` is None, the clone is fitted with the seed 0, so that fitting
         is reproducible; new codes depend on the ``random_state`` of the sampler.
 
+    n_candidates : int or None, default=16384
+        Number of random training rows to which the search for neighbours is limited if
+        there are more training rows. The time of the search is then linear in the
+        number of rows, and neighbours are as far apart as in a table with
+        ``n_candidates`` rows. With None, all training rows can be neighbours.
+
     metric : {"kl", "euclidean"}, default="kl"
         Distance between codes: the KL divergence between the points of the base, or the
         Euclidean distance.
@@ -348,14 +375,23 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [_DENSITY],
+        "n_candidates": [TWO_OR_MORE, None],
+        "metric": METRIC,
+    }
 
     takes_shares = False
 
     def __init__(
-        self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"
+        self,
+        estimator: Any,
+        *,
+        n_candidates: int | None = 2**14,
+        metric: Literal["kl", "euclidean"] = "kl",
     ) -> None:
         self.estimator = estimator
+        self.n_candidates = n_candidates
         self.metric = metric
 
     def fit(self, codes: NDArray) -> Self:
