@@ -50,7 +50,8 @@ def holm(p_values):
     return np.minimum(result, 1)
 
 
-def over_families(gains, families):
+def over_families(values, families):
     """Return the means of the families, which are independent of each other."""
+    families = np.asarray(families)
     names = dict.fromkeys(families)
-    return np.array([gains[families == name].mean() for name in names])
+    return np.array([values[families == name].mean() for name in names])

@@ -8,7 +8,10 @@ import csv
 import re
 import sys
 from functools import cache
+from itertools import product
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.generators import report as generators  # noqa: E402
@@ -17,9 +20,10 @@ from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
 from benchmarks.plausibility import report as plausibility  # noqa: E402
-from benchmarks.significance import Tested, corrected, over_families  # noqa: E402
+from benchmarks.significance import Tested, corrected  # noqa: E402
 from benchmarks.small import report as small  # noqa: E402
 from benchmarks.speed import cores  # noqa: E402
+from benchmarks.tables import grouped  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
@@ -28,6 +32,19 @@ ROTATION = "shift, rotation"
 TRANSFORMATIONS = ("none", "PNL", "shift", ROTATION)
 # Tables on pages have at most seven columns.
 MOST_LEARNERS = 6
+# The largest times of typical jobs that are wanted, in times of SMOTE.
+GUARD = {
+    ("sampler, 1,000 x 20",): 3,
+    ("sampler, 5,000 x 20",): 2.6,
+    ("sampler, 5,000 x 200", "sampler, 20,000 x 50", "sampler, 100,000 x 20"): 1.5,
+    ("sampler, 5,000 x 200, two redundant",): 3.2,
+    ("sampler, 20,000 x 50, two redundant",): 2.8,
+    ("sampler, 20,000 x 20 integers",): 2,
+    ("sampler, 10,000 x 2,048 bits",): 5,
+    ("sampler of embeddings, 6,000 x 768, 600 rare",): 3,
+    ("sampler of embeddings, 6,000 x 768, 40 rare",): 6,
+    ("sampler of embeddings, 20,000 x 384, 2,000 rare",): 3.5,
+}
 
 
 @cache
@@ -54,7 +71,7 @@ def share(value):
 @cache
 def means(which):
     """Return mean scores over a set of tables, by sampler, learner and metric."""
-    found, _ = imbalance.scores(rows(f"imbalance-{which}"))
+    found = imbalance.scores(rows(f"imbalance-{which}"))
     return {key: share(values.mean()) for key, values in found.items()}
 
 
@@ -257,6 +274,7 @@ def tables():
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
     found["speed-cores"], found["speed-growth"] = _cores(), _growth_of_calls()
+    found["speed-guard"] = _guard()
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
@@ -293,7 +311,8 @@ def _minus_smote(which):
     lines = imbalance.differences(_kept(which), learners=[MEAN])
     names = [name for name in imbalance.SHORT.values() if name in lines[0]]
     body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
-    return _markdown(["minus SMOTE", *names], body)
+    failed = imbalance.failed("SMOTE", rows(f"imbalance-{which}"))
+    return _markdown([f"minus SMOTE{failed}", *names], body)
 
 
 def _share_tables():
@@ -329,7 +348,7 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     The first score has p of Wilcoxon's test over the families, which is corrected by
     Holm's method over all cells.
     """
-    found, families = imbalance.scores(rows(f"imbalance-{which}"))
+    found = imbalance.scores(rows(f"imbalance-{which}"))
     learners = _learners(found)
     none = [found["none", name, metric] for name in learners for metric in metrics]
     body = [["none"]]
@@ -352,7 +371,7 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
                 for metric in metrics
             )
             text = f"{first.mean():+.0f}{' ({})' * with_p} / {second.mean():+.0f}"
-            cell = Tested(text, over_families(first, families))
+            cell = Tested(text, first)
             body[-1].append(cell if with_p else text)
     head = [" / ".join(metrics), *learners]
     lines = corrected([dict(zip(head, line, strict=True)) for line in body])
@@ -370,7 +389,7 @@ def _of_learners(which, names, metric="average precision"):
     scores = means(which)
     body = [
         [
-            name,
+            name + imbalance.failed(sampler, rows(f"imbalance-{which}")),
             *(
                 scores.get((sampler, learner, metric), "–")
                 for learner in _learners(scores)
@@ -438,15 +457,24 @@ def _transformations():
 
 
 def _mixed():
-    """Return means over tables and learners, one line per sampler."""
-    samplers = dict.fromkeys(r["sampler"] for r in rows("mixed"))
-    scores = (*METRICS, "corrected Brier")
-    body = []
-    for sampler in samplers:
-        found = [r for r in rows("mixed") if r["sampler"] == sampler]
-        means = (sum(float(r[m]) for r in found) / len(found) for m in scores)
-        body.append([sampler, *map(share, means)])
-    return _markdown(["mean of learners", *scores], body)
+    """Return means over families and learners, with p of the difference to PNL."""
+    # Both tables contain the same credit applications.
+    families = {"crx": "australian"}
+    mixed = [
+        {"family": families.get(row["table"], row["table"])} | row
+        for row in rows("mixed")
+    ]
+    found = imbalance.scores(mixed)
+    lines = []
+    for sampler in dict.fromkeys(row["sampler"] for row in mixed):
+        line = {"mean of learners": sampler}
+        for metric in (*METRICS, "corrected Brier"):
+            values, ours = (found[name, MEAN, metric] for name in (sampler, "PNL"))
+            text = share(values.mean())
+            is_ours = sampler == "PNL"
+            line[metric] = text if is_ours else Tested(f"{text} ({{}})", values - ours)
+        lines.append(line)
+    return _markdown(list(lines[0]), [list(x.values()) for x in corrected(lines)])
 
 
 def _regression():
@@ -461,17 +489,37 @@ def _regression():
 
 
 def _payments():
-    """Return the mean scores by way of sampling, for each number of rows."""
-    found, body = rows("payments"), []
-    sizes = dict.fromkeys(r["rows"] for r in found)
-    for way in dict.fromkeys(r["way"] for r in found):
-        body.append([way.replace("imputed", "with an imputer")])
-        for size in sizes:
-            own = [r for r in found if (r["way"], r["rows"]) == (way, size)]
-            body[-1] += [share(sum(float(r[m]) for r in own) / len(own))
-                         for m in METRICS[:3]]  # fmt: skip
-    head = [f"{name}, {int(n) // 100} frauds" for n in sizes for name in METRICS[:3]]
-    return _markdown(["sampler", *head], body)
+    """Return the mean scores by way of sampling, for each number of rows.
+
+    p is that of the difference to no new rows over the seeds.
+    """
+    found = {
+        (way, size, metric): np.array([float(row[metric]) for row in own])
+        for (way, size), own in grouped(rows("payments"), "way", "rows").items()
+        for metric in METRICS[:3]
+    }
+    ways, sizes = (dict.fromkeys(key[i] for key in found) for i in (0, 1))
+    none, lines = next(iter(ways)), []
+    for way in ways:
+        line = {"sampler": way.replace("imputed", "with an imputer")}
+        for size, metric in product(sizes, METRICS[:3]):
+            values, before = (found[name, size, metric] for name in (way, none))
+            text = share(values.mean())
+            cell = text if way == none else Tested(f"{text} ({{}})", values - before)
+            line[f"{metric}, {int(size) // 100} frauds"] = cell
+        lines.append(line)
+    return _markdown(list(lines[0]), [list(x.values()) for x in corrected(lines)])
+
+
+def _guard():
+    """Return the times of typical jobs in those of SMOTE, with their targets."""
+    body = []
+    for jobs, most in GUARD.items():
+        for job in jobs:
+            ratio = only("speed-guard", job=job)["after / baseline"]
+            met = "met" if float(ratio) <= most else "missed"
+            body.append([f"`{job}`", f"{most}", _digits(ratio), met])
+    return _markdown(["job", "target", "after / baseline", ""], body)
 
 
 def _cores():

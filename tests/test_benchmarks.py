@@ -21,6 +21,7 @@ from benchmarks.few_shot.samplers import ShiftSampler, scale_penalty
 from benchmarks.harness import Split, evaluate
 from benchmarks.imbalance import (
     binary,
+    confirm,
     families,
     fresh,
     manifolds,
@@ -319,9 +320,64 @@ def test_differences_to_smote_are_tested_over_families_with_a_correction():
     one = wilcoxon(gains.reshape(4, 2).mean(axis=1)).pvalue
     p = significance.text(min(1, one * 3 * len(imbalance.SHORT)))
     for line in lines:
-        ahead = f"{(gains > 0).sum()}"
+        ahead = f"{(gains.reshape(4, 2).mean(axis=1) > 0).sum()}"
         assert line["AUC"] == f"{gains.mean():+.1f} ({p}; {ahead})"
         assert line["corrected Brier"].startswith(f"{-gains.mean():+.1f} (")
+
+
+def scored(values):
+    """Return rows of scores from the value of each family, table, sampler, learner."""
+    return [
+        dict(zip(("family", "table", "sampler", "learner"), key, strict=True))
+        | dict.fromkeys(imbalance.DIRECTIONS, str(value))
+        for key, value in values.items()
+    ]
+
+
+def test_a_family_counts_once_however_many_tables_it_has():
+    values = {
+        (family, table, "none", "one"): value
+        for family, table, value in (("a", "a1", 0), ("a", "a2", 0.5), ("b", "b1", 1))
+    }
+    found = imbalance.scores(scored(values))
+    np.testing.assert_allclose(found["none", "one", "ROC AUC"], [0.25, 1])
+
+
+def test_p_of_the_final_figures_is_corrected_over_all_cells_of_a_table(monkeypatch):
+    rng = np.random.default_rng(0)
+    learners = [*confirm.DECIDING, "CatBoost"]
+    gains = rng.normal(0.3, 1, size=(2, 12, len(learners)))
+    rows = scored(
+        {
+            (f"f{i}", f"t{i}", name, learner): 0.5
+            + (name != "none") * gains[int(name == "PNL"), i, c]
+            for i in range(12)
+            for name in ("none", "SMOTE", "PNL")
+            for c, learner in enumerate(learners)
+        }
+    )
+    found = confirm.over_none(rows, "ROC AUC")
+    each = np.concatenate([gains[..., :-1].mean(axis=2, keepdims=True), gains], axis=2)
+    p = [[wilcoxon(each[s, :, c]).pvalue for s in (0, 1)] for c in range(each.shape[2])]
+    wanted = significance.holm(np.ravel(p)).reshape(-1, 2)
+    for line, both in zip(found, wanted, strict=True):
+        shown = [line[name].rsplit("(")[-1].rstrip(")") for name in ("SMOTE", "PNL")]
+        assert shown == [significance.text(q) for q in both]
+
+
+def test_failed_fits_of_the_reference_are_marked(monkeypatch):
+    rows = scored(
+        {
+            ("a", "a1", f"{name} {ratio}", "XGBoost"): 0.5
+            for name in ("SMOTE", "PNL")
+            for ratio in ratios.RATIOS
+        }
+        | {("a", "a1", "none", "XGBoost"): 0.5}
+    )
+    for row in rows:
+        row["failures"] = str(int(row["sampler"] == "SMOTE 1/3"))
+    monkeypatch.setattr(ratios, "read_csv", lambda name: rows)
+    assert next(iter(ratios.over_smote("any")[0])) == "PNL minus SMOTE (failed: 1)"
 
 
 def test_probabilities_are_corrected_for_the_new_ratio():

@@ -65,22 +65,27 @@ EXAMPLE, SETTING, CONSTANT = (
 )
 ALLOWED = {
     "README.md": {
-        SETTING: ["at most 600 rows"],
+        SETTING: [
+            "at most 600 rows", r"\(6 to 34 for training\)", "at most 2,000 rows",
+        ],
     },
     "docs/benchmarks.md": {
         EXAMPLE: ["between 3 and 60", "such as 5 or 0.25"],
         CONSTANT: [r"\*step 0.1\* is"],
         SETTING: [
             "5 / 50 training images", "200 / 1,000 / 5,000 training rows",
-            "pixels up to 255", "offset of 1e-5", "at most 600 rows",
+            "pixels up to 255", "offset of 1e-5",
             "at most 800 rows", "at least 60% of the columns",
+            r"\d+ to [\d,]+ \| \d+ to \d+ \(\d+\)", "up to 35%", "at least 60% binary",
+            r"\(99 to 1,282 rows, 12 to 142 minority rows\)",
+            "1,000,000 rows", "16,384 rows", "100,000 rows with 20 columns",
         ],
     },
     "docs/comparison.md": {
         CONSTANT: ["At 0.5 the", "near 0.5"],
         SETTING: [
             "200 / 1,000 / 5,000 training rows", "(?:200|1,000|5,000) training(?= )",
-            "at least 1,000 rows",
+            "at least 1,000 rows", "at most 100,000 rows",
         ],
     },
     "docs/from_the_paper.md": {
@@ -140,6 +145,7 @@ ALLOWED = {
     },
     "docs/parameters.md": {
         CONSTANT: ["0.6 \\(default\\)", "0.6 for", "0.41 for"],
+        SETTING: ["at most 200 rows", "at least 20 rows"],
         EXAMPLE: ["can have 17"],
     },
     "docs/recipes.md": {
@@ -147,6 +153,7 @@ ALLOWED = {
         SETTING: [
             "5 images per class", "16,000 samples", "2,700 clips",
             "1,000,000 rows and 20 features", "10% of the rows",
+            "at most 200 training rows", "at least 20 rows",
         ],
     },
     "docs/troubleshooting.md": {EXAMPLE: ["has 17", "40% of the rows"]},
@@ -154,6 +161,8 @@ ALLOWED = {
         CONSTANT: ["at least 20 rows"],
         SETTING: [
             "at most 600 rows", "at most 800 rows", "10 or 30 training",
+            "at most 100,000 rows", "6 to 34 minority rows", "median of 24",
+            "100 to 2,000 rows", "6 to 111 minority rows", "up to 2,308 rows",
             "25 instead of 5", "(10|30|100) rows per", "x 5",
         ],
     },

@@ -6,7 +6,6 @@
 import argparse
 from functools import partial
 
-import numpy as np
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from sklearn.ensemble import BaggingClassifier
@@ -14,12 +13,12 @@ from sklearn.ensemble import BaggingClassifier
 from benchmarks.tables import markdown, read_csv
 from sklearn_pnl import PNLSampler
 
-from .. import significance
 from ..baselines import Baseline, seeded
+from ..significance import corrected
 from . import report
 from .problems import load_tables
 from .rule_sampler import NO_RULES, ROUNDED, SHARE, Rose, RuleSampler
-from .rules import DECIDING, reported, run
+from .rules import DECIDING, reported, run, with_error
 from .run import chosen
 from .scores import DIRECTIONS
 from .shares import MGS, with_share
@@ -34,6 +33,11 @@ def three(learner, seed, sampler=None):
     """Average three models with random states of their own, and with new rows."""
     model = learner if sampler is None else make_pipeline(sampler(seed), learner)
     return BaggingClassifier(model, 3, bootstrap=False, random_state=seed)
+
+
+def three_bootstrap(learner, seed):
+    """Average three models of bootstrap samples, without new rows."""
+    return BaggingClassifier(learner, 3, random_state=seed)
 
 
 def three_with(sampler):
@@ -52,6 +56,7 @@ SAMPLERS = {
     "ten lines, rounded": LINES,
     "PNL": PNL,
     "three, none": Baseline(adapt=three),
+    "three, bootstrap": Baseline(adapt=three_bootstrap),
     "three, ten lines": three_with(LINES.sampler),
     "three, PNL": three_with(PNL.sampler),
 }
@@ -61,6 +66,7 @@ OTHERS = ("none", "SMOTE", "ROSE", "MGS 5", "MGS", "ten lines", "ten lines, roun
 SHOWN = ("SMOTE", "ROSE", "MGS 5", "ten lines, rounded", "PNL")
 OF_THREE = {
     "three models with PNL": ("three, PNL", "three, none"),
+    "three models with PNL, minus bootstrap": ("three, PNL", "three, bootstrap"),
     "three models with PNL, minus one": ("three, PNL", "PNL"),
     "three models with PNL, minus ten lines": ("three, PNL", "three, ten lines"),
 }
@@ -82,63 +88,43 @@ RANKING = ("average precision", "ROC AUC")
 
 
 def scores(rows):
-    """Return the scores of the tables, with the mean over the deciding learners."""
-    found, families = report.scores(rows)
-    deciding, _ = report.scores([row for row in rows if row["learner"] in DECIDING])
+    """Return the scores of the families, with the mean over the deciding learners."""
+    found = report.scores(rows)
+    deciding = report.scores([row for row in rows if row["learner"] in DECIDING])
     means = {
         (sampler, MEAN, metric): values
         for (sampler, learner, metric), values in deciding.items()
         if learner == report.OVERALL
     }
-    return found | means, families
+    return found | means
 
 
-def gain(found, families, learner, metric, ours, theirs):
-    """Return 1000 times the gain of each family."""
+def gain(found, learner, metric, ours, theirs):
+    """Return a cell with 1000 times the mean gain, its standard error, and p."""
     after, before = (found[name, learner, metric] for name in (ours, theirs))
-    return significance.over_families(
-        1000 * DIRECTIONS[metric] * (after - before), families
-    )
-
-
-def cells(gains):
-    """Return texts with the mean, the standard error and p of each line of a column.
-
-    p of a learner is corrected by Holm's method over the learners. The mean over the
-    deciding learners is one test.
-    """
-    p = {name: significance.p_value(gain) for name, gain in gains.items()}
-    names = [name for name in gains if name != MEAN]
-    p |= dict(zip(names, significance.holm([p[name] for name in names]), strict=True))
-    return {name: _text(gain, p[name]) for name, gain in gains.items()}
-
-
-def _text(gain, p):
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return f"{gain.mean():+.1f} ± {error:.1f} ({significance.text(p)})"
+    return with_error(1000 * DIRECTIONS[metric] * (after - before))
 
 
 def by_learner(rows, metric, pairs):
-    """Return a line per learner, and a column per pair of samplers by name."""
-    found, families = scores(rows)
+    """Return a line per learner, and a column per pair of samplers by name.
+
+    p is corrected by Holm's method over all cells.
+    """
+    found = scores(rows)
     names = [MEAN, *dict.fromkeys(row["learner"] for row in rows)]
     samplers = {key[0] for key in found}
-    columns = {
-        title: cells(
-            {name: gain(found, families, name, metric, *pair) for name in names}
-        )
-        for title, pair in pairs.items()
-        if samplers >= {*pair}
-    }
-    return [
-        {metric: name} | {title: column[name] for title, column in columns.items()}
+    pairs = {title: pair for title, pair in pairs.items() if samplers >= {*pair}}
+    lines = [
+        {metric: name}
+        | {title: gain(found, name, metric, *pair) for title, pair in pairs.items()}
         for name in names
     ]
+    return corrected(lines)
 
 
 def over_none(rows, metric):
     """Return the scores without new rows, and the gains, by learner and sampler."""
-    found, _ = scores(rows)
+    found = scores(rows)
     pairs = {report.marked(name, rows): (name, "none") for name in SHOWN}
     return [
         {metric: line[metric]}
@@ -151,21 +137,19 @@ def over_none(rows, metric):
 def minus_others(rows):
     """Return the gains of the default over other samplers, for the mean of learners.
 
-    p is corrected by Holm's method over the other samplers.
+    p is corrected by Holm's method over all cells.
     """
-    found, families = scores(rows)
+    found = scores(rows)
     names = [name for name in OTHERS if (name, MEAN, RANKING[0]) in found]
-    columns = {
-        short: cells(
-            {name: gain(found, families, MEAN, metric, "PNL", name) for name in names}
-        )
-        for metric, short in report.SHORT.items()
-    }
-    return [
+    lines = [
         {"PNL minus": report.marked(name, rows)}
-        | {short: column[name] for short, column in columns.items()}
+        | {
+            short: gain(found, MEAN, metric, "PNL", name)
+            for metric, short in report.SHORT.items()
+        }
         for name in names
     ]
+    return corrected(lines)
 
 
 def three_models(rows, metric):
@@ -193,9 +177,9 @@ def figures():
     marks = {}
     for name in SETS:
         rows = read_csv(f"imbalance-confirm-{name}")
-        found, families = scores(rows)
+        found = scores(rows)
         head = f"confirm_{name}"
-        marks[f"{head}_families"] = str(len({*families}))
+        marks[f"{head}_families"] = str(len({row["family"] for row in rows}))
         (folds,) = {int(row["folds"]) for row in rows}
         marks[f"{head}_seeds"] = str(folds // 2)
         for metric, short in report.SHORT.items():

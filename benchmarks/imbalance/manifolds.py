@@ -10,7 +10,7 @@ from imblearn.over_sampling import SMOTE
 from sklearn_pnl import Codes, PNLSampler
 
 from ..baselines import Baseline, seeded
-from ..significance import Tested, corrected, over_families
+from ..significance import Tested, corrected
 from ..tables import markdown, read_csv, write_csv
 from . import report
 from .problems import load_tables
@@ -40,7 +40,7 @@ BASELINES = {
 def table():
     """Return the mean scores, with p of the difference to the default, by sampler."""
     rows = read_csv(f"imbalance-{NAME}")
-    found, families = report.scores(rows)
+    found = report.scores(rows)
     lines = []
     for sampler in dict.fromkeys(key[0] for key in found):
         line = {"mean of four learners": report.marked(sampler, rows)}
@@ -50,7 +50,7 @@ def table():
             line[metric] = f"{values.mean():.3f}"
             if sampler != "PNL":
                 text = f"{line[metric]} ({{}})"
-                line[metric] = Tested(text, over_families(gains, families))
+                line[metric] = Tested(text, gains)
         lines.append(line)
     return corrected(lines)
 

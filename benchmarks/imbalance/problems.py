@@ -13,8 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from ..harness import Split
 from . import binary, families, fresh, public, wide
 
-# Tables of a family share rows, so that they are no independent evidence. No default
-# was chosen on the following nine families.
+# Tables of a family share rows, so that they are no independent evidence.
 FAMILIES = (
     "dermatology",
     "led7digit",

@@ -2,7 +2,7 @@
 
 import re
 
-from ..significance import Tested, corrected, over_families
+from ..significance import Tested, corrected
 from ..tables import markdown, read_csv
 from . import report
 from .scores import DIRECTIONS
@@ -22,14 +22,13 @@ def results(name):
     """Return the scores of a set of tables, with the mean over boosting learners."""
     rows = read_csv(f"imbalance-{name}")
     boosting = [row for row in rows if row["learner"] not in OTHERS]
-    found, families = report.scores(rows)
-    of_boosting, _ = report.scores(boosting)
+    found, of_boosting = report.scores(rows), report.scores(boosting)
     means = {
         (sampler, MEAN, metric): values
         for (sampler, learner, metric), values in of_boosting.items()
         if learner == report.OVERALL
     }
-    return found | means, families
+    return found | means
 
 
 def learners(found, others=True):
@@ -44,24 +43,24 @@ def has(found, learner):
 
 
 def gain(found, learner, metric, sampler, reference):
-    """Return 1000 times the gains of the tables; above 0 is better."""
+    """Return 1000 times the gains of the families; above 0 is better."""
     after, before = (found[name, learner, metric] for name in (sampler, reference))
     return 1000 * DIRECTIONS[metric] * (after - before)
 
 
-def shown(gains, families):
+def shown(gains):
     """Return a cell with the mean gain and p of Wilcoxon's test over the families."""
-    return Tested(f"{gains.mean():+.0f} ({{}})", over_families(gains, families))
+    return Tested(f"{gains.mean():+.0f} ({{}})", gains)
 
 
 def over_none(name, metric):
     """Return a row for each learner: the score without new rows, and the gains."""
-    found, families = results(name)
+    found = results(name)
     samplers = [key[0] for key in found if key[0] not in LEFT_OUT]
     lines = [
         {metric: learner, "none": f"{found['none', learner, metric].mean():.3f}"}
         | {
-            sampler: shown(gain(found, learner, metric, sampler, "none"), families)
+            sampler: shown(gain(found, learner, metric, sampler, "none"))
             if (sampler, learner, metric) in found
             else "–"
             for sampler in dict.fromkeys(samplers)
@@ -81,13 +80,13 @@ def _renamed(lines, rows):
 
 def over_smote(name):
     """Return a row for each learner and ratio: the gains over SMOTE of all scores."""
-    found, families = results(name)
+    found, rows = results(name), read_csv(f"imbalance-{name}")
+    title = "PNL minus SMOTE" + report.failed("SMOTE 1/3", rows)
     lines = [
-        {"PNL minus SMOTE": learner, "ratio": ratio}
+        {title: learner, "ratio": ratio}
         | {
             metric: shown(
-                gain(found, learner, metric, f"PNL {ratio}", f"SMOTE {ratio}"),
-                families,
+                gain(found, learner, metric, f"PNL {ratio}", f"SMOTE {ratio}")
             )
             for metric in DIRECTIONS
         }
@@ -111,12 +110,15 @@ def figures():
     """Return scores of the mean of boosting, and p over families, by names of marks."""
     marks = {}
     for name in ("wide", "held-out"):
-        found, families = results(f"boosting-{name}")
+        found, rows = (
+            results(f"boosting-{name}"),
+            read_csv(f"imbalance-boosting-{name}"),
+        )
         head = f"boosting_{name.replace('-', '_')}"
-        marks[f"{head}_tables"] = str(len(families))
-        marks[f"{head}_families"] = str(len(set(families)))
+        marks[f"{head}_tables"] = str(len({row["table"] for row in rows}))
+        marks[f"{head}_families"] = str(len({row["family"] for row in rows}))
         # A seed tests each row once, in two folds.
-        folds = {int(row["folds"]) for row in read_csv(f"imbalance-boosting-{name}")}
+        folds = {int(row["folds"]) for row in rows}
         marks[f"{head}_seeds"] = str(min(folds) // 2)
         for metric, short in SHORT.items():
             for sampler, mark in SAMPLERS.items():

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 
-from benchmarks import significance
 from benchmarks.significance import Tested, corrected, over_families
 from benchmarks.tables import grouped, markdown, read_csv, updated, write_csv
 
@@ -50,9 +49,10 @@ def _summary(rows):
 
 
 def scores(rows):
-    """Return arrays over tables by sampler, learner and metric, and the families.
+    """Return arrays over families by sampler, learner and metric.
 
-    The mean over learners is included for samplers that were combined with each
+    Tables of a family share rows, so that a family counts once, with the mean over its
+    tables. The mean over learners is included for samplers that were combined with each
     learner.
     """
     families = {row["table"]: row["family"] for row in rows}
@@ -69,24 +69,23 @@ def scores(rows):
             for learner in learners:
                 keys = [(sampler, learner, table, metric) for table in families]
                 if all(key in values for key in keys):
-                    found[sampler, learner, metric] = np.array(
-                        [values[key] for key in keys]
+                    found[sampler, learner, metric] = over_families(
+                        np.array([values[key] for key in keys]), [*families.values()]
                     )
             parts = [found.get((sampler, learner, metric)) for learner in learners]
             if all(part is not None for part in parts):
                 found[sampler, OVERALL, metric] = np.mean(parts, axis=0)
-    return found, np.array(list(families.values()))
+    return found
 
 
 def differences(rows, reference=REFERENCE, learners=None, samplers=None):
     """Return a row per sampler and learner: 1000 times its difference, p, and wins.
 
     A positive difference means that the sampler is better than the reference, for each
-    metric. p is that of Wilcoxon's test over families, because tables of a family share
-    rows, corrected by Holm's method over all cells. Samplers that failed on a table
-    are marked.
+    metric. p is that of Wilcoxon's test over families, corrected by Holm's method over
+    all cells. Samplers that failed on a table are marked.
     """
-    found, families = scores(rows)
+    found = scores(rows)
     samplers = samplers or dict.fromkeys(key[0] for key in found)
     names = [OVERALL, *dict.fromkeys(row["learner"] for row in rows)]
     lines = []
@@ -105,39 +104,38 @@ def differences(rows, reference=REFERENCE, learners=None, samplers=None):
                 if ours is None or theirs is None:
                     break
                 gain = 1000 * DIRECTIONS[metric] * (ours - theirs)
-                line[short] = shown(gain, families)
+                line[short] = shown(gain)
             else:
                 lines.append(line)
     return corrected(lines)
 
 
-def shown(gain, families):
-    """Return a cell with the mean gain, p over the families, and the number of wins."""
-    text = f"{gain.mean():+.1f} ({{}}; {(gain > 0).sum()})"
-    return Tested(text, over_families(gain, families))
+def shown(gain):
+    """Return a cell with the mean gain of the families, p, and the number of wins."""
+    return Tested(f"{gain.mean():+.1f} ({{}}; {(gain > 0).sum()})", gain)
 
 
 def marked(sampler, rows):
-    """Return the name of a sampler, with the number of tables on which it failed.
+    """Return the name of a sampler, with the number of tables on which it failed."""
+    return sampler + failed(sampler, rows)
+
+
+def failed(sampler, rows):
+    """Return the number of tables on which a sampler failed as a text, or no text.
 
     A fold in which a sampler fails is scored without new rows.
     """
-    failed = {
+    found = {
         row["table"]
         for row in rows
         if row["sampler"] == sampler and int(row.get("failures") or 0)
     }
-    return f"{sampler} (failed: {len(failed)})" if failed else sampler
-
-
-def p_value(gain):
-    """Format p of Wilcoxon's test, without a correction."""
-    return significance.text(significance.p_value(gain))
+    return f" (failed: {len(found)})" if found else ""
 
 
 def means(rows):
-    """Return a row per sampler: means of all scores over tables and learners."""
-    found, _ = scores(rows)
+    """Return a row per sampler: means of all scores over families and learners."""
+    found = scores(rows)
     lines = []
     for sampler in dict.fromkeys(key[0] for key in found):
         if (sampler, OVERALL, "Brier") not in found:

@@ -148,7 +148,7 @@ def gains(rows, reference):
     The gain is the mean over the learners that decide.
     """
     rows = [row for row in rows if row["learner"] not in REPORTED]
-    found, families = report.scores(rows)
+    found = report.scores(rows)
     lines = []
     for sampler in dict.fromkeys(key[0] for key in found):
         if sampler != reference:
@@ -158,14 +158,9 @@ def gains(rows, reference):
                     found[name, report.OVERALL, metric] for name in (sampler, reference)
                 )
                 gain = 1000 * DIRECTIONS[metric] * (ours - theirs)
-                line[short] = with_error(of_families(gain, families))
+                line[short] = with_error(gain)
             lines.append(line)
     return corrected(lines)
-
-
-def of_families(gain, families):
-    """Return the mean gain of each family of tables."""
-    return np.array([gain[families == name].mean() for name in np.unique(families)])
 
 
 def with_error(gain):
@@ -176,17 +171,14 @@ def with_error(gain):
 
 def by_learner(rows, sampler, reference):
     """Return the gain of a sampler by learner; p is corrected by Holm's method."""
-    found, families = report.scores(rows)
+    found = report.scores(rows)
     names = list(dict.fromkeys(row["learner"] for row in rows))
     columns = {}
     for metric, short in report.SHORT.items():
         each = [
-            of_families(
-                1000
-                * DIRECTIONS[metric]
-                * (found[sampler, name, metric] - found[reference, name, metric]),
-                families,
-            )
+            1000
+            * DIRECTIONS[metric]
+            * (found[sampler, name, metric] - found[reference, name, metric])
             for name in names
         ]
         p = holm([wilcoxon(g, zero_method="zsplit").pvalue for g in each])
@@ -208,13 +200,15 @@ def changes(rows):
     """
     found = {}
     for prefix, reference in (("all, ", "all rules"), ("none, ", "no rules")):
-        for line in gains(rows, reference):
-            name = line["sampler"]
-            if name.startswith(prefix):
-                scores = {
-                    f"{short}, {reference}": line[short] for short in ("AP", "AUC")
-                }
-                found.setdefault(name.removeprefix(prefix), {}).update(scores)
+        own = [
+            row
+            for row in rows
+            if row["sampler"] == reference or row["sampler"].startswith(prefix)
+        ]
+        for line in gains(own, reference):
+            scores = {f"{short}, {reference}": line[short] for short in ("AP", "AUC")}
+            rule = line["sampler"].removeprefix(prefix)
+            found.setdefault(rule, {}).update(scores)
     head = [f"{short}, {name}" for name in ("all rules", "no rules")
             for short in ("AP", "AUC")]  # fmt: skip
     return [

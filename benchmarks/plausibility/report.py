@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..imbalance.report import p_value
+from ..significance import Tested, corrected
 from ..tables import grouped, markdown, read_csv
 
 REAL, METHODS = "held-out rows", ("PNLAugmenter", "SMOTE-NC")
@@ -11,7 +11,10 @@ FAR = 0.05
 
 
 def summary(rows):
-    """Return a row for each kind of rule, with p of Wilcoxon's test over tables."""
+    """Return a row for each kind of rule, with p of Wilcoxon's test over tables.
+
+    p is corrected by Holm's method over all cells.
+    """
     lines = []
     for (kind,), found in grouped(rows, "kind").items():
         shares = {
@@ -26,13 +29,13 @@ def summary(rows):
                 for name in METHODS
             }
         )
-    return lines
+    return corrected(lines)
 
 
 def compared(shares, real):
     """Count the tables above and below the held-out rows, with p."""
-    p = p_value(shares - real)
-    return f"{(shares > real).sum()} / {(shares < real).sum()} ({p})"
+    text = f"{(shares > real).sum()} / {(shares < real).sum()} ({{}})"
+    return Tested(text, shares - real)
 
 
 def worst(rows):
