@@ -106,7 +106,10 @@ def load_tables(name):
         ]
     load_data, list_data = keel()
     if name == "wide":
-        return [Table(each, each, *wide.load(each, load_data)) for each in wide.WIDE]
+        return [
+            Table(each, wide.FAMILIES.get(each, each), *wide.load(each, load_data))
+            for each in wide.WIDE
+        ]
     names = {each: _family_of(each) for each in list_data("imbalanced")}
     tables = [
         # The second form of the tables is discretised with the labels of all rows.
