@@ -3,7 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import wilcoxon
+from scipy.stats import permutation_test, rankdata, wilcoxon
+
+# Number of gains up to which all permutations of the signs are computed.
+MOST_EXACT = 13
 
 
 class Tested(NamedTuple):
@@ -32,7 +35,15 @@ def _is_tested(cell):
 
 def p_value(gains):
     """Return p of Wilcoxon's test; half of the ties count for each side."""
-    return wilcoxon(gains, zero_method="zsplit").pvalue if np.any(gains) else 1.0
+    if not np.any(gains):
+        return 1.0
+    if len(gains) > MOST_EXACT:
+        return wilcoxon(gains, zero_method="zsplit").pvalue
+    # The test of SciPy ranks the gains again for each permutation of the signs.
+    signed = np.sign(gains) * rankdata(np.abs(gains))
+    return permutation_test(
+        (signed,), np.sum, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
 
 
 def text(p):

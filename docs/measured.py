@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.generators import report as generators  # noqa: E402
@@ -28,8 +29,8 @@ from benchmarks.tables import grouped  # noqa: E402
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
 MEAN = imbalance.OVERALL
-ROTATION = "shift, rotation"
-TRANSFORMATIONS = ("none", "PNL", "shift", ROTATION)
+# Sampler of few images that only the CSV contains.
+NOT_SHOWN = ("noise",)
 # Tables on pages have at most seven columns.
 MOST_LEARNERS = 6
 # The largest times of typical jobs that are wanted, in times of SMOTE.
@@ -80,16 +81,6 @@ def score(which, sampler, metric, learner=MEAN):
     return means(which)[sampler, learner, metric]
 
 
-@cache
-def milliseconds(which):
-    """Return mean times of sampling and training, by sampler and learner."""
-    found = {}
-    for row in rows(f"imbalance-{which}"):
-        key = row["sampler"], row["learner"]
-        found.setdefault(key, []).append(1000 * float(row["seconds"]))
-    return {key: sum(times) / len(times) for key, times in found.items()}
-
-
 def accuracy(problem, shots, learner, sampler):
     """Return an accuracy with few rows per class."""
     wanted = {"problem": problem, "shots": shots, "learner": learner}
@@ -99,22 +90,35 @@ def accuracy(problem, shots, learner, sampler):
 def flags(sampler, against="none"):
     """Count pairs of data set and classifier that are better and worse.
 
-    The differences are means over the numbers of rows per class, and have to exceed two
-    mean standard errors. The rows of the settings of a pair are nested, so that their
-    errors are not independent.
+    The differences are means over the numbers of rows per class. The rows of the
+    settings of a pair are nested, so that their errors are not independent, and mean
+    standard errors count.
     """
     pairs, column = {}, f"accuracy_minus_{against}"
     for row in rows("few-shot-images"):
-        # Not every sampler was run with every classifier.
-        if row["sampler"] == sampler and row[column]:
+        if row["sampler"] == sampler:
             pairs.setdefault((row["problem"], row["learner"]), []).append(row)
     ratios = [
         sum(float(r[column]) for r in found)
         / (sum(float(r[f"{column}_se"]) for r in found) or 1)
         for found in pairs.values()
     ]
-    better, worse = (sum(sign * r > 2 for r in ratios) for sign in (1, -1))
+    limit = _few_limit()
+    better, worse = (sum(sign * r > limit for r in ratios) for sign in (1, -1))
     return f"better for {better} of {len(pairs)} pairs and worse for {worse}"
+
+
+def _few_limit():
+    """Return the standard errors of a significant difference, by Bonferroni's method.
+
+    The comparisons are all pairs of data set and classifier with each sampler that the
+    page shows, except for the sampler that is compared.
+    """
+    found = rows("few-shot-images")
+    (n_draws,) = {int(row["draws"]) for row in found}
+    pairs = {(row["problem"], row["learner"]) for row in found}
+    samplers = {row["sampler"] for row in found} - set(NOT_SHOWN)
+    return stats.t.isf(0.025 / (len(pairs) * (len(samplers) - 1)), n_draws - 1)
 
 
 def speed(script, job, measure, digits=2):
@@ -172,6 +176,7 @@ def _of_sets():
     shots = sorted({int(row["shots"]) for row in images})
     found["few_shots"] = f"{', '.join(map(str, shots[:-1]))} and {shots[-1]}"
     (found["few_draws"],) = {row["draws"] for row in images}
+    found["few_limit"] = f"{_few_limit():.1f}"
     settings = {(r["problem"], r["shots"], r["learner"]) for r in signals}
     found["few_signals"] = str(len(settings))
     cases = (r["cases"] for r in rows("promises") if r["of"].startswith("PNL"))
@@ -192,37 +197,25 @@ def _of_shares():
         for learner in learners
         for metric in metrics
     }
-    for name, sampler in {"plain": "bagging", "pnl": "bagging, PNL"}.items():
-        key = f"ten_models_{name}_mean_ap"
-        found[key] = score("bagging", sampler, metrics["ap"], MEAN)
-    seconds = milliseconds("bagging")
-    for name, learner in {"nearest": "5-NN", "boosting": "boosting"}.items():
-        ten, one = (seconds[each, learner] for each in ("bagging, PNL", "PNL 1/3"))
-        found[f"ten_models_{name}_times"] = f"{ten / one:.0f}"
     return found
 
 
 def _of_few_rows():
     samplers = {
         "none": "none",
-        "smote": "SMOTE",
         "pnl": "PNL",
-        "order1": "PNL order 1",
         "paper": "PNL (paper)",
         "shift": "shift",
+        "rotation": "shift, rotation",
     }
     found = {
         f"few_{key}": flags(name) for key, name in samplers.items() if key != "none"
     }
-    for key in ("pnl", "order1"):
-        found[f"few_{key}_smote"] = flags(samplers[key], "SMOTE")
-    settings = {
-        "mnist_1nn": ("mnist", "5", "1-NN"),
-        "mnist_forest": ("mnist", "5", "forest"),
-    }
-    for name, setting in settings.items():
+    found["few_pnl_smote"] = flags("PNL", "SMOTE")
+    for name, learner in {"1nn": "1-NN", "forest": "forest", "svm": "SVM"}.items():
         for key, sampler in samplers.items():
-            found[f"{name}_{key}"] = accuracy(*setting, sampler)
+            key = f"mnist_{name}_{key}"
+            found[key] = accuracy("mnist", "5", learner, sampler)
     return found
 
 
@@ -267,7 +260,6 @@ def tables():
     found |= {"fresh": _imbalance("fresh"), "fresh-ensembles": _ensembles("fresh")}
     found |= _share_tables()
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
-    found["few-shot-transformations"] = _transformations()
     found |= {"regression": _regression(), "payments": _payments()}
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
@@ -316,7 +308,7 @@ def _minus_smote(which):
 
 
 def _share_tables():
-    """Return the tables on the number of new rows and on ten models."""
+    """Return the tables on the number of new rows."""
     decisions = "balanced accuracy", "corrected Brier"
     some = {
         "none": "no new rows",
@@ -324,25 +316,14 @@ def _share_tables():
         "PNL 1/3": "`sampling_strategy=1/3`",
         "PNL 1": "balanced classes (default)",
     }
-    one = {"PNL 1/5", "PNL 1/3", "PNL 1"}
-    ten = {
-        "none": "one model, no new rows",
-        "PNL 1/3": "one model, new rows (1/3)",
-        "bagging": "ten models, no new rows",
-        "bagging, PNL": "ten models, each with its own new rows (balanced)",
-        "ten draws, PNL": "the same, `bootstrap=False`",
-    }
     return {
         "shares-ranking": _shares("shares", *METRICS[:2]),
         "shares-decisions": _shares("shares", *decisions, with_p=False),
         "shares-choice": _of_learners("shares", some),
-        "bagging": _of_learners("bagging", ten),
-        "bagging-times": _times("bagging", ten),
-        "bagging-gains": _shares("bagging", *METRICS[:2], left_out=one),
     }
 
 
-def _shares(which, *metrics, with_p=True, left_out=frozenset()):
+def _shares(which, *metrics, with_p=True):
     """Return 1000 times the gains over no new rows by learner, two scores per cell.
 
     The first score has p of Wilcoxon's test over the families, which is corrected by
@@ -355,7 +336,7 @@ def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     for first, second in zip(none[::2], none[1::2], strict=True):
         body[0].append(f"{share(first.mean())} / {share(second.mean())}")
     # A moved threshold does not change the ranking.
-    left_out = {"none", *left_out, *["threshold"] * (METRICS[0] in metrics)}
+    left_out = {"none", *["threshold"] * (METRICS[0] in metrics)}
     for sampler in dict.fromkeys(key[0] for key in found):
         if sampler in left_out:
             continue
@@ -400,17 +381,6 @@ def _of_learners(which, names, metric="average precision"):
     return _markdown([metric, *_learners(scores)], body)
 
 
-def _times(which, names):
-    """Return milliseconds of sampling and training by learner."""
-    found = milliseconds(which)
-    learners = [*dict.fromkeys(key[1] for key in found)]
-    body = [
-        [name, *(f"{found[sampler, each]:.1f}" for each in learners)]
-        for sampler, name in names.items()
-    ]
-    return _markdown(["milliseconds", *learners], body)
-
-
 def _ensembles(which):
     """Return the differences of balancing ensembles to a learner with SMOTE."""
     of = {"forest": ("PNL", "balanced forest"), "boosting": ("PNL", "EasyEnsemble")}
@@ -427,10 +397,11 @@ def _few_shot():
         (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
         for r in rows("few-shot-images")
     }
-    left_out = ("noise", ROTATION)
-    samplers = dict.fromkeys(key[3] for key in found if key[3] not in left_out)
+    samplers = dict.fromkeys(key[3] for key in found if key[3] not in NOT_SHOWN)
     body = []
-    for pair in dict.fromkeys(key[:2] for key in found):
+    problems = [*dict.fromkeys(key[0] for key in found)]
+    pairs = dict.fromkeys(key[:2] for key in found)
+    for pair in sorted(pairs, key=lambda pair: problems.index(pair[0])):
         both = ([found.get((*pair, n, s), "–") for n in ("5", "50")] for s in samplers)
         body.append([", ".join(pair), *map(" / ".join, both)])
     for against in ("none", "SMOTE"):
@@ -439,21 +410,6 @@ def _few_shot():
             counts = "" if s == against else flags(s, against)
             body[-1].append(" / ".join(re.findall(r" for (\d+)", counts)))
     return _markdown(["images, classifier", *samplers], body)
-
-
-def _transformations():
-    """Return accuracies at 5 and at 50 rows per class, with shifts and rotations."""
-    found = {
-        (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
-        for r in rows("few-shot-images")
-    }
-    body = []
-    for pair in dict.fromkeys(key[:2] for key in found if key[3] == ROTATION):
-        body.append([", ".join(pair)])
-        for name in TRANSFORMATIONS:
-            both = (found.get((*pair, n, name), "–") for n in ("5", "50"))
-            body[-1].append(" / ".join(both))
-    return _markdown(["images, classifier", *TRANSFORMATIONS], body)
 
 
 def _mixed():

@@ -698,6 +698,14 @@ def test_holm_correction_of_a_textbook_example():
     np.testing.assert_allclose(p, [0.03, 0.06, 0.06, 0.02])
 
 
+@pytest.mark.parametrize(
+    "gains", [[1, 2, -3, 4, 5, 6.5], [1, -1, 1, 2, 2, 0, 0, 3], [0, 0, -1, -1, -1]]
+)
+def test_p_values_agree_with_scipy_for_ties_and_zeros(gains):
+    wanted = wilcoxon(gains, zero_method="zsplit").pvalue
+    np.testing.assert_allclose(significance.p_value(np.array(gains)), wanted)
+
+
 def test_families_have_few_minority_rows():
     y = np.repeat([0, 1], [3000, 900])
     rows = families.some_rows(y)

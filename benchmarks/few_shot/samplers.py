@@ -3,9 +3,9 @@
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from scipy.ndimage import rotate
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import Codes, PNLSampler
 
 from ..baselines import Baseline, seeded
 from .problems import make
@@ -54,36 +54,52 @@ class ShiftSampler(BaseEstimator):
         return array.ravel()
 
 
+class ArraySampler(BaseEstimator):
+    """Over-sample flat rows as arrays of ``shape`` with a sampler of this package."""
+
+    def __init__(self, sampler, *, shape, random_state=None):
+        self.sampler = sampler
+        self.shape = shape
+        self.random_state = random_state
+
+    def fit_resample(self, X, y):
+        sampler = clone(self.sampler).set_params(random_state=self.random_state)
+        arrays, y = sampler.fit_resample(X.reshape(-1, *self.shape), y)
+        return arrays.reshape(len(arrays), -1), y
+
+
 def baselines(few):
     """Return the samplers by name; all of them add the same number of rows."""
     problem, shots = make(few.name), few.shots
     wanted = max(FACTOR * shots, LEAST)
     counts = {int(label): wanted for label in np.unique(problem.y)}
-    # Features are not scaled, because a band or pixel is a mass relative to its
-    # neighbours.
-    as_array = {
-        "embedding": None,
-        "reshaper": PrimeFactorReshaper(input_shape=problem.shape),
-    }
-    paper = {"method": Codes.paper(**as_array), "k_neighbors": min(8, shots - 1)}
-    kinds = {
-        "noise": (RandomOverSampler, {"shrinkage": 0.3}),
-        "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),
-        "PNL": (PNLSampler, {"method": Codes(**as_array)}),
-        "PNL order 1": (PNLSampler, {"method": Codes(1, **as_array)}),
-        "PNL (paper)": (PNLSampler, paper),
+    place = {"shape": problem.shape, "axes": problem.axes}
+
+    def of_arrays(method, k_neighbors="auto"):
+        # Features are not scaled, because a band or pixel is a mass relative to its
+        # neighbours.
+        method = method.set_params(embedding=None)
+        sampler = PNLSampler(
+            sampling_strategy=counts, k_neighbors=k_neighbors, method=method
+        )
+        return seeded(ArraySampler, sampler=sampler, shape=problem.shape)
+
+    made = {
+        "noise": seeded(RandomOverSampler, sampling_strategy=counts, shrinkage=0.3),
+        "SMOTE": seeded(SMOTE, sampling_strategy=counts, k_neighbors=min(5, shots - 1)),
+        "PNL": of_arrays(Codes()),
+        "PNL (paper)": of_arrays(Codes.paper(), min(8, shots - 1)),
     }
     if problem.axes:
-        place = {"shape": problem.shape, "axes": problem.axes}
-        kinds["shift"] = ShiftSampler, place
+        made["shift"] = seeded(ShiftSampler, sampling_strategy=counts, **place)
     if len(problem.axes) == 2:
-        kinds["shift, rotation"] = ShiftSampler, place | {"degrees": DEGREES}
+        made["shift, rotation"] = seeded(
+            ShiftSampler, sampling_strategy=counts, **place, degrees=DEGREES
+        )
     adapt = scale_penalty(shots / wanted)
-    adding = {
-        name: Baseline(seeded(kind, sampling_strategy=counts, **kw), adapt)
-        for name, (kind, kw) in kinds.items()
+    return {"none": None} | {
+        name: Baseline(sampler, adapt) for name, sampler in made.items()
     }
-    return {"none": None} | adding
 
 
 def scale_penalty(share):

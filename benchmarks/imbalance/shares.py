@@ -1,4 +1,4 @@
-"""How many new rows, by learner: shares of the rare class, and bagging.
+"""How many new rows, by learner: shares of the rare class.
 
 ``python -m benchmarks.imbalance.shares --seeds 0 1 2 3``
 """
@@ -8,10 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from imblearn.ensemble import BalancedBaggingClassifier
 from imblearn.over_sampling import SMOTE
-from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 from sklearn_pnl import PNLSampler
 
@@ -41,25 +38,6 @@ def with_share(kind, share):
     return Baseline(seeded(kind, sampling_strategy=partial(at_least, share)))
 
 
-def bagged(learner, seed, **params):
-    """Build ten models, each with its own new rows at a full balance."""
-    return BalancedBaggingClassifier(
-        tenth(learner), sampler=PNLSampler(), random_state=seed, **params
-    )
-
-
-def bagged_without(learner, seed):
-    """Build ten models of bootstrap samples, without new rows."""
-    return BaggingClassifier(tenth(learner), random_state=seed)
-
-
-def tenth(learner):
-    """Give a forest a tenth of its trees, and leave other learners unchanged."""
-    if isinstance(learner, RandomForestClassifier):
-        return clone(learner).set_params(n_estimators=learner.n_estimators // 10)
-    return learner
-
-
 def mgs(share=1 / 3):
     """Return MGS with five neighbours, and with as many as columns, if installed."""
     found = of_other_packages()
@@ -75,7 +53,7 @@ def _with(share, make, seed):
 
 
 MGS = mgs()
-SINGLE = {
+BASELINES = {
     "none": Baseline(),
     "threshold": Baseline(threshold=True),
     **{f"PNL {name}": with_share(PNLSampler, share) for name, share in SHARES.items()},
@@ -84,12 +62,6 @@ SINGLE = {
     **{f"{name} 1/3": MGS[name] for name in MGS if name == "MGS 5"},
     "ten lines 1/3": Baseline(seeded(RuleSampler, **ROUNDED)),
 }
-BAGGED = {
-    "bagging, PNL": Baseline(adapt=bagged, share=1 / 2),
-    "ten draws, PNL": Baseline(adapt=partial(bagged, bootstrap=False), share=1 / 2),
-    "bagging": Baseline(adapt=bagged_without),
-}
-BASELINES = SINGLE | BAGGED
 
 
 def run(tables, baselines, seeds, folds, n_jobs, learners=LEARNERS):
@@ -114,21 +86,18 @@ def main():
     parser.add_argument("--folds", type=int, default=2, help="of four a seed")
     parser.add_argument("--samplers", nargs="+", help="default: all")
     parser.add_argument("--learners", nargs="+", help="default: all")
-    parser.add_argument("--name", default="shares", help="of the CSV")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
-    tables, rows = load_tables(options.tables), []
-    baselines = chosen(options.samplers, BASELINES)
-    learners = chosen(options.learners, LEARNERS | REGULARISED)
-    # What takes longest comes last.
-    for kinds in (SINGLE, BAGGED):
-        part = {name: baselines[name] for name in kinds if name in baselines}
-        if part:
-            rows += run(
-                tables, part, options.seeds, options.folds, options.n_jobs, learners
-            )
-    report.write(rows, options.name)
-    report.report(options.name, reference="none")
+    rows = run(
+        load_tables(options.tables),
+        chosen(options.samplers, BASELINES),
+        options.seeds,
+        options.folds,
+        options.n_jobs,
+        chosen(options.learners, LEARNERS | REGULARISED),
+    )
+    report.write(rows, "shares")
+    report.report("shares", reference="none")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
 """Means over draws, and gains over no new rows with Wilcoxon's test over tables."""
 
+from itertools import product
+
 import numpy as np
 
+from ..imbalance.report import marked
 from ..significance import Tested, corrected
 from ..tables import grouped, markdown, read_csv
 
 # 1 if a larger score is better.
 SCORES = {"accuracy": 1, "ROC AUC": 1, "log loss": -1}
+# Tables on pages have at most seven columns.
+SHOWN = ("SMOTE x 5", "ROSE x 5", "MGS 5 x 5", "ten lines x 5", "PNL x 5")
 
 
 def summarise(records):
@@ -47,57 +52,47 @@ def gains(rows, learner, n_rows, sampler, score):
     )
 
 
-def table(rows, score="accuracy"):
+def table(rows, score="accuracy", samplers=SHOWN):
     """Return 1000 times the mean gain, and p after Holm's correction over all cells."""
-    samplers = list(dict.fromkeys(row["sampler"] for row in rows))
+    known = {row["sampler"] for row in rows}
+    shown = {name: marked(name, rows) for name in samplers if name in known}
+    learners, numbers = (
+        dict.fromkeys(row[key] for row in rows) for key in ("learner", "rows")
+    )
     lines = []
-    for learner in dict.fromkeys(row["learner"] for row in rows):
-        for n_rows in dict.fromkeys(row["rows"] for row in rows):
-            found = {
-                name: gains(rows, learner, n_rows, name, score) for name in samplers
-            }
-            if found["none"] is None:
-                continue
-            own = [
-                float(row[score])
-                for row in rows
-                if (row["learner"], row["rows"], row["sampler"])
-                == (learner, n_rows, "none")
-            ]
-            lines.append(
-                {"learner": learner, "rows per class": n_rows}
-                | {"none": f"{np.mean(own):.3f}"}
-                | {
-                    name: "–"
-                    if gain is None
-                    else Tested(f"{1000 * gain.mean():+.0f} ({{}})", gain)
-                    for name, gain in found.items()
-                    if name != "none"
-                }
-            )
-    return corrected(_narrow(lines))
+    for learner, n_rows in product(learners, numbers):
+        before = mean(rows, learner, n_rows, "none", score)
+        if before is None:
+            continue
+        line = {"learner, rows per class": f"{learner}, {n_rows}", "none": before}
+        for name, title in shown.items():
+            gain = gains(rows, learner, n_rows, name, score)
+            text = "–" if gain is None else f"{1000 * gain.mean():+.0f} ({{}})"
+            line[title] = text if gain is None else Tested(text, gain)
+        lines.append(line)
+    return corrected(lines)
+
+
+def mean(rows, learner, n_rows, sampler, score):
+    """Return the mean score over the tables as a text, or None without a score."""
+    wanted = (learner, str(n_rows), sampler)
+    own = [
+        row[score]
+        for row in rows
+        if (row["learner"], str(row["rows"]), row["sampler"]) == wanted
+    ]
+    if not own or "" in own:
+        return None
+    return f"{np.mean([float(value) for value in own]):.3f}"
 
 
 def tables():
     """Return the tables as Markdown, by the names that pages mark them with."""
+    rows = read_csv("small")
     return {
-        f"{name}-{score.split()[-1].lower()}": markdown(table(read_csv(name), score))
-        for name in ("small", "small-baselines")
+        f"small-{score.split()[-1].lower()}": markdown(table(rows, score))
         for score in SCORES
     }
-
-
-def _narrow(lines):
-    """Return lines of seven columns: one name, and no copies, which the CSV has."""
-    return [
-        {"learner, rows per class": f"{line['learner']}, {line['rows per class']}"}
-        | {
-            key: value
-            for key, value in line.items()
-            if key not in ("learner", "rows per class") and "copies" not in key
-        }
-        for line in lines
-    ]
 
 
 def figures():

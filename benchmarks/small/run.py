@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from imblearn.over_sampling import SMOTE, RandomOverSampler
+from imblearn.over_sampling import SMOTE
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -42,6 +42,7 @@ LEARNERS = {
     "boosting, leaves of 5": lambda seed: HistGradientBoostingClassifier(
         min_samples_leaf=5, random_state=seed
     ),
+    **REGULARISED,
 }
 
 # A class with 10 rows has too few neighbours in a table with two classes.
@@ -92,15 +93,9 @@ def each_class(sampler, factor):
 
 BASELINES = {
     "none": Baseline(),
-    "copies x 5": enlarged(RandomOverSampler, 5),
-    "noise x 5": enlarged(RandomOverSampler, 5, shrinkage=0.3),
     "SMOTE x 5": enlarged(SMOTE, 5),
-    "PNL x 2": enlarged(PNLSampler, 2),
     "PNL x 5": enlarged(PNLSampler, 5),
     "paper x 5": enlarged(PNLSampler, 5, method="paper"),
-}
-# Other samplers, and learners that need fewer new rows.
-FURTHER = {
     "ROSE x 5": each_class(Rose(), 5),
     **(
         {"MGS 5 x 5": enlarged(import_module("mgs_grf").MGSGRFOverSampler, 5, K=5)}
@@ -114,8 +109,7 @@ FURTHER = {
 def learners(table):
     """Return all learners that a table has enough rows for."""
     left_out = () if table.rows >= LEAST else ("25-NN",)
-    every = LEARNERS | REGULARISED
-    return {name: make for name, make in every.items() if name not in left_out}
+    return {name: make for name, make in LEARNERS.items() if name not in left_out}
 
 
 def score(model, split, baseline):
@@ -145,13 +139,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", nargs="+", type=int, default=list(range(10)))
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
-    parser.add_argument("--baselines", action="store_true", help="further baselines")
     parser.add_argument("--samplers", nargs="+", help="default: all")
     parser.add_argument("--known", action="store_true", help="report the cache only")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
-    known, found = BASELINES | (FURTHER if options.baselines else {}), []
-    samplers = chosen(options.samplers, known)
+    samplers, found = chosen(options.samplers, BASELINES), []
     # The loop over draws comes first, so that an unfinished run has complete draws.
     for draw in options.draws:
         found += evaluate(
@@ -161,16 +153,15 @@ def main():
                 for table in load_tables(rows)
             ],
             samplers,
-            learners if options.baselines else LEARNERS,
+            learners,
             score,
             folder=FOLDER,
             n_jobs=options.n_jobs,
             known=options.known,
         )
-    name = "small-baselines" if options.baselines else "small"
     keys = ("table", "rows", "learner", "sampler")
-    write_csv(updated(report.summarise(found), name, *keys), name)
-    print(markdown(report.table(read_csv(name))))
+    write_csv(updated(report.summarise(found), "small", *keys), "small")
+    print(markdown(report.table(read_csv("small"))))
 
 
 if __name__ == "__main__":
