@@ -230,6 +230,10 @@ class _Search(NamedTuple):
         missed = np.abs(exact.residual(given))
         room = np.abs(a) @ _room(given, self.precision[self.columns[used]])
         holds = np.fmax.reduce(missed, axis=0) <= room
+        # Few rows that differ from the others always satisfy an equality.
+        terms = (a != 0).astype(np.float32)
+        n_differ = np.count_nonzero(_differ(given) @ terms.T, axis=0)
+        holds &= n_differ > np.count_nonzero(terms, axis=1)
         inside = missed[self.complete]
         far = np.unique(inside.argmax(axis=0)[(inside > room).any(axis=0)])
         equations = np.zeros((len(basis), self.rows.shape[1]))
@@ -293,9 +297,13 @@ class _Search(NamedTuple):
             found = [*compress(found, self._are_near(*among))]
         equations = []
         for p, _, follows in found:
+            follows[p] = 0.0
+            # Few rows that differ from the others nearly satisfy any equality.
+            n_differ = np.count_nonzero(_differ(self.full[:, columns[p]]))
+            if n_differ < 2 * np.count_nonzero(follows):
+                continue
             coefficients = np.zeros(self.rows.shape[1])
             coefficients[columns] = follows
-            coefficients[columns[p]] = 0.0
             equations.append((columns[p], coefficients))
         return equations
 
@@ -445,6 +453,11 @@ def _sums(rows, bounds, columns, shape, ranks, precision):
 def _room(rows, precision):
     """Return the rounding and the tolerance :data:`TOL` of the columns (D,) of rows."""
     return _room_within(*observed_bounds(rows), precision)
+
+
+def _differ(rows):
+    """Return the mask (n, c) of the cells that differ from the median of the column."""
+    return (rows != np.nanmedian(rows, axis=0)) & ~np.isnan(rows)
 
 
 def _room_within(low, high, precision):
