@@ -114,11 +114,12 @@ class Draws(BaseEstimator):
         all sizes of slices.
         """
         codes, k, among = training.codes, request.n_neighbors, None
-        if self.n_candidates is not None and self.n_candidates < len(codes):
-            among = rng.choice(len(codes), max(self.n_candidates, k), replace=False)
+        n = codes.shape[0]
+        if self.n_candidates is not None and self.n_candidates < n:
+            among = rng.choice(n, max(self.n_candidates, k), replace=False)
         if request.shares is not None:
             p = request.shares / request.shares.sum()
-            codes = take(codes, rng.choice(len(codes), size=len(codes), p=p))
+            codes = take(codes, rng.choice(n, size=n, p=p))
         draw = self.start_codes(codes, request.n_samples, rng)
 
         def with_nearest(rows):
