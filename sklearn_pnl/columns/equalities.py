@@ -217,12 +217,12 @@ class _Search(NamedTuple):
             if not factors.left.size:
                 return factors, no_equations(self.rows.shape[1]), sample
             found = _exact_in(part, factors, precision, ranks[columns])
-            equations, far = self._confirmed(*found)
+            equations, far = self._confirmed(*found, ranks == 2)
             far = np.setdiff1d(far, sample)
             if not len(far):
                 return factors, equations, sample
 
-    def _confirmed(self, basis, values, pivots):
+    def _confirmed(self, basis, values, pivots, is_binary):
         """Return the equations that all rows satisfy, and rows that violate others."""
         used = np.flatnonzero(basis.any(axis=0))
         given, a = self.rows[:, self.columns[used]], basis[:, used]
@@ -230,10 +230,12 @@ class _Search(NamedTuple):
         missed = np.abs(exact.residual(given))
         room = np.abs(a) @ _room(given, self.precision[self.columns[used]])
         holds = np.fmax.reduce(missed, axis=0) <= room
-        # Few rows that differ from the others always satisfy an equality.
+        # Few rows that differ from the others always satisfy an equality. Dummies of a
+        # rare level need no evidence.
+        of_numbers = basis[:, ~is_binary[self.columns]].any(axis=1)
         terms = (a != 0).astype(np.float32)
         n_differ = np.count_nonzero(_differ(given[self.complete]) @ terms.T, axis=0)
-        holds &= n_differ > np.count_nonzero(terms, axis=1)
+        holds &= (n_differ > np.count_nonzero(terms, axis=1)) | ~of_numbers
         inside = missed[self.complete]
         far = np.unique(inside.argmax(axis=0)[(inside > room).any(axis=0)])
         equations = np.zeros((len(basis), self.rows.shape[1]))

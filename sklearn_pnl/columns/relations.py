@@ -539,11 +539,11 @@ def find_equalities(X: Rows) -> LinearConstraints:
     is in an equality if the other columns determine its values up to 1e-9 of its range.
     The search requires at least two more rows than columns, and at most 1,000 columns
     (constant columns do not count). An equality also requires more rows than columns in
-    which one of its columns differs from the median: few such rows, as for pixels at
-    the border of images, are no evidence. In other tables, the search finds only sums
-    of adjacent columns that are constant, or that equal the column directly before or
-    after the summed columns. Sparse tables with more than 2 ** 24 cells (without empty
-    columns) are not searched.
+    which one of its columns differs from the median, unless all its columns are binary:
+    few such rows, as for pixels at the border of images, are no evidence. In other
+    tables, the search finds only sums of adjacent columns that are constant, or that
+    equal the column directly before or after the summed columns. Sparse tables with
+    more than 2 ** 24 cells (without empty columns) are not searched.
 
     Parameters
     ----------

@@ -540,16 +540,28 @@ def test_columns_that_vary_in_few_rows_of_a_wide_table_are_searched(dtype):
     assert description == "x9 = x5 + x20"
 
 
-@pytest.mark.parametrize("n_columns", [2, 3, 4])
+@pytest.mark.parametrize("n_columns", [3, 4, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_few_rows_that_differ_are_no_evidence_of_an_equality(seed, n_columns):
     # As the pixels at the border of images, columns are 0 in nearly all rows.
     rng = np.random.default_rng(seed)
     X = np.hstack([rng.normal(size=(300, 6)), np.zeros((300, n_columns))])
-    for n_rows in range(1, n_columns):
+    for n_rows in range(2, n_columns):
         X[:n_rows, 6:] = rng.integers(1, 256, (n_rows, n_columns))
         assert len(find_equalities(X)) == 0
     X[: n_columns + 1, 6:] = rng.integers(1, 256, (n_columns + 1, n_columns))
     X[:, -1] = X[:, 6:-1].sum(axis=1)
     (found,) = find_equalities(X).coefficients
     assert_allclose(found[6:] / found[-1], [*[-1] * (n_columns - 1), 1])
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_dummies_of_rare_levels_are_in_an_equality(n_levels, n_rare):
+    level = np.zeros(40, int)
+    level[: n_rare * (n_levels - 1)] = np.repeat(np.arange(1, n_levels), n_rare)
+    X = np.hstack(
+        [np.random.default_rng(0).normal(size=(40, 2)), np.eye(n_levels)[level]]
+    )
+    (found,) = find_equalities(X).coefficients
+    assert_allclose(found, [0, 0, *np.ones(n_levels)])
