@@ -211,8 +211,7 @@ def _of_few_rows():
     found = {
         f"few_{key}": flags(name) for key, name in samplers.items() if key != "none"
     }
-    found["few_pnl_smote"] = flags("PNL", "SMOTE")
-    for name, learner in {"1nn": "1-NN", "forest": "forest", "svm": "SVM"}.items():
+    for name, learner in {"1nn": "1-NN", "forest": "forest"}.items():
         for key, sampler in samplers.items():
             key = f"mnist_{name}_{key}"
             found[key] = accuracy("mnist", "5", learner, sampler)

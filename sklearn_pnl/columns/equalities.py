@@ -232,7 +232,7 @@ class _Search(NamedTuple):
         holds = np.fmax.reduce(missed, axis=0) <= room
         # Few rows that differ from the others always satisfy an equality. Dummies of a
         # rare level need no evidence.
-        of_numbers = basis[:, ~is_binary[self.columns]].any(axis=1)
+        of_numbers = a[:, ~is_binary[self.columns[used]]].any(axis=1)
         terms = (a != 0).astype(np.float32)
         n_differ = np.count_nonzero(_differ(given[self.complete]) @ terms.T, axis=0)
         holds &= (n_differ > np.count_nonzero(terms, axis=1)) | ~of_numbers

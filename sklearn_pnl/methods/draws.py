@@ -30,7 +30,7 @@ from .._utils.validation import (
 )
 from ..encoding.neighbors import METRIC
 from .lines import noise_weights
-from .parents import choose_parents
+from .parents import choose_candidates, choose_parents
 from .source import Request
 
 # A density estimator is any object with `fit` and `sample`.
@@ -113,10 +113,9 @@ class Draws(BaseEstimator):
         function; everything else is drawn here. The codes are therefore the same for
         all sizes of slices.
         """
-        codes, k, among = training.codes, request.n_neighbors, None
+        codes, k, size = training.codes, request.n_neighbors, self.n_candidates
         n = codes.shape[0]
-        if self.n_candidates is not None and self.n_candidates < n:
-            among = rng.choice(n, max(self.n_candidates, k), replace=False)
+        among = choose_candidates(n, None if size is None else max(size, k), rng)
         if request.shares is not None:
             p = request.shares / request.shares.sum()
             codes = take(codes, rng.choice(n, size=n, p=p))

@@ -80,9 +80,7 @@ def choose_parents(search, request, rng, n_candidates=None):
     if base_rows is None:
         p = None if shares is None else shares / shares.sum()
         base_rows = rng.choice(m, size=n, p=p)
-    among = None
-    if n_candidates is not None and n_candidates < m:
-        among = rng.choice(m, n_candidates, replace=False)
+    among = choose_candidates(m, n_candidates, rng)
     k = max(1, min(request.n_neighbors, m - 1))
     near = _Neighbors(search, k, among, request, rng)
     neighbors, source = near.of(base_rows)
@@ -92,6 +90,13 @@ def choose_parents(search, request, rng, n_candidates=None):
         position /= 2
     mutual = near.are_mutual(neighbors) if request.mutual else None
     return Parents(base_rows, second, position, neighbors, source, mutual)
+
+
+def choose_candidates(m, n_candidates, rng):
+    """Choose rows among which neighbours are searched; None for all m rows."""
+    if n_candidates is None or n_candidates >= m:
+        return None
+    return rng.choice(m, n_candidates, replace=False)
 
 
 def choose_donors(parents, mixable, coins):
